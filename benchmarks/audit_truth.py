@@ -12,9 +12,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 import numpy as np
 from scipy.special import expit
-from skill_evaluator.audit.auditing import audit
 from skill_evaluator.audit.cube import Cube, Floats, Outcomes, cube_of_outcomes
-from skill_evaluator.audit.results import AuditResult
+from skill_evaluator.audit.results import AuditResult, audit
 from skill_evaluator.audit.statistics import grades_of
 
 SCENARIOS = 10

@@ -8,13 +8,14 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import load_models, select_models
 from skill_evaluator.providers.base import Request
 from skill_evaluator.providers.local import LocalProvider
-from skill_evaluator.runner.schedule import build_request
+from skill_evaluator.runner.schedule import build_request, replicate_seed
 
 from benchmarks.measure import ROOT, Measured, spread
 
@@ -65,7 +66,12 @@ def requests_of(cases: int) -> list[Request]:
     component = load_component(ROOT / "components", COMPONENT)
     documents = load_cases(component, ROOT / "fixtures")[:cases]
     return [
-        build_request(component, case, replicate=replicate, seed=0, max_output_tokens=256)
+        replace(
+            build_request(component, case),
+            replicate=replicate,
+            seed=replicate_seed(0, case.id, replicate),
+            max_output_tokens=256,
+        )
         for replicate in range(REPLICATES)
         for case in documents
     ]

@@ -43,18 +43,7 @@ TABLE = (
 )
 INSIDE = {  # the second level of large packages, from the ground up
     "verdicts": ("decide", "sizing", "shipping", "component"),
-    "audit": (
-        "request",
-        "results",
-        "cube",
-        "manifest",
-        "calls",
-        "statistics",
-        "auditing",
-        "family",
-        "charts",
-        "page",
-    ),
+    "audit": ("request", "cube", "manifest", "calls", "statistics", "results", "family", "charts", "page"),
 }
 ONLY_IMPORTER = {"yaml": "library.reading"}
 SHOWN_BY = {"api", "display", "errors", "reports", "text"}  # the packages that a command imports, beside its options

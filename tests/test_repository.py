@@ -263,24 +263,24 @@ def cloned(repository: GitRepository, tmp_path: Path) -> GitRepository:
 
 def test_push_is_false_if_the_branch_moved(cloned: GitRepository, tmp_path: Path) -> None:
     opened = Repository(cloned.root)
-    tip = opened.fetch("origin", "main")
+    tip = opened.fetch("main")
     assert tip is not None
     mine, theirs = (opened.add([tip], {"a": text}, "change") for text in (b"mine", b"theirs"))
     assert mine is not None
     assert theirs is not None
-    assert opened.push("origin", theirs, "main")
-    assert not opened.push("origin", mine, "main")
-    assert opened.fetch("origin", "main") == theirs
-    assert opened.push("origin", theirs, "main")  # it is there: nothing is to be moved
+    assert opened.push(theirs, "main")
+    assert not opened.push(mine, "main")
+    assert opened.fetch("main") == theirs
+    assert opened.push(theirs, "main")  # it is there: nothing is to be moved
 
 
 def test_push_creates_a_branch(cloned: GitRepository) -> None:
     opened = Repository(cloned.root)
-    assert opened.fetch("origin", "records/main") is None
+    assert opened.fetch("records/main") is None
     commit = opened.add([], {"r": b"r"}, "first")
     assert commit is not None
-    assert opened.push("origin", commit, "records/main")
-    assert opened.fetch("origin", "records/main") == commit
+    assert opened.push(commit, "records/main")
+    assert opened.fetch("records/main") == commit
 
 
 def test_refused_push_is_an_error(cloned: GitRepository, tmp_path: Path) -> None:
@@ -288,15 +288,15 @@ def test_refused_push_is_an_error(cloned: GitRepository, tmp_path: Path) -> None
     hook.write_text("#!/bin/sh\nexit 1\n")
     hook.chmod(0o755)
     opened = Repository(cloned.root)
-    tip = opened.fetch("origin", "main")
+    tip = opened.fetch("main")
     commit = opened.add([tip or ""], {"a": b"b"}, "change")
     assert commit is not None
     with pytest.raises(GitError, match="cannot push to main of origin: hook declined; see docs"):
-        opened.push("origin", commit, "main")
+        opened.push(commit, "main")
 
 
 def test_unreachable_remote_is_an_error_without_credentials(cloned: GitRepository) -> None:
     cloned.git("remote", "set-url", "origin", "http://x-access-token:ghs_secret@127.0.0.1:1/a.git")
     with pytest.raises(GitError, match="failed") as caught:
-        Repository(cloned.root).fetch("origin", "main")
+        Repository(cloned.root).fetch("main")
     assert "ghs_secret" not in str(caught.value)

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from skill_evaluator.audit.auditing import audit
 from skill_evaluator.audit.calls import CallTally
 from skill_evaluator.audit.cube import Cube, Floats, Outcomes, cube_of_outcomes, cube_of_scores, read_cube
 from skill_evaluator.audit.manifest import AuditedBenchmark, AuditManifest
-from skill_evaluator.audit.results import AuditResult
+from skill_evaluator.audit.results import AuditResult, audit
 
 PAPER = Path(__file__).parents[1] / "data" / "creditaudit_table2.csv"
 _QUESTIONS = 100

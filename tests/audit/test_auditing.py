@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from skill_evaluator.audit.auditing import audit, regimes_of
-from skill_evaluator.audit.results import AuditResult, ModelAudit, Quadrant
+from skill_evaluator.audit.results import AuditResult, ModelAudit, audit, regimes_of
+from skill_evaluator.audit.statistics import Quadrant
 
 from tests.audit.cubes import audited_paper, cube_of, drawn, paper, tally
 

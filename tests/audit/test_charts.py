@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from skill_evaluator.audit.charts import MAX_NAMED, heat_map, quadrant_map
+from skill_evaluator.audit.charts import MAX_NAMED, box_chart, heat_map, quadrant_map
 from skill_evaluator.audit.page import audit_page, draw
 from skill_evaluator.audit.results import AuditResult
 from skill_evaluator.display.chart_style import svg
@@ -36,7 +36,7 @@ def charts(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
 
 
 def test_charts_are_white_and_load_nothing(charts: Mapping[str, str]) -> None:
-    assert list(charts) == ["map.svg", "heat.svg"]
+    assert list(charts) == ["map.svg", "boxes.svg", "heat.svg"]
     for chart in charts.values():
         assert re.search(r'<rect width="\d+(\.\d+)?" height="\d+(\.\d+)?" fill="white"', chart)
         assert set(re.findall(r'font-family="([^"]+)"', chart)) == {"sans-serif"}
@@ -50,6 +50,7 @@ def test_charts_hold_the_figures_of_the_result(charts: Mapping[str, str]) -> Non
         assert figures in words(charts["map.svg"])
         for scenario, score in one.scenarios.items():
             assert f"{one.model} in {scenario}: {score:.1f}" in words(charts["heat.svg"])
+        assert one.model in words(charts["boxes.svg"])
 
 
 def test_point_of_the_map_is_on_its_bar_and_quadrants_are_numbered(charts: Mapping[str, str]) -> None:
@@ -75,10 +76,11 @@ def test_single_model_has_no_quadrant_and_many_have_no_names() -> None:
     assert all(f"{name}: ability" in words(chart) for name in models)
 
 
-def test_grade_has_the_same_colour_if_another_grade_is_absent() -> None:
+def test_grade_has_one_colour_in_every_chart() -> None:
     """Of three models none has the third grade."""
-    specified = json.dumps(quadrant_map(an_audit(models=("ash", "birch", "cedar"))).to_dict(validate=False))
-    assert {*re.findall(r'"domain": (\["AAA"[^]]*)], "range": \["#', specified)} == {'["AAA", "AA", "A", "BBB"'}
+    for chart in (quadrant_map, box_chart):
+        specified = json.dumps(chart(an_audit(models=("ash", "birch", "cedar"))).to_dict(validate=False))
+        assert {*re.findall(r'"domain": (\["AAA"[^]]*)], "range": \["#', specified)} == {'["AAA", "AA", "A", "BBB"'}
 
 
 def test_name_is_no_mark_up_in_a_chart(tmp_path: Path) -> None:

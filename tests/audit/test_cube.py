@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from skill_evaluator.audit.auditing import audit
 from skill_evaluator.audit.cube import Outcomes, cube_of_outcomes, cube_of_scores, read_cube, without_gaps, write_cube
 from skill_evaluator.audit.request import Missing
+from skill_evaluator.audit.results import audit
 from skill_evaluator.errors import AuditError, SkillEvaluatorError
 
 GOOD = "model,template,quiz,exam\na,0,50,60\na,1,52,61\nb,0,70,71\nb,1,70,75\n"

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
-from skill_evaluator.audit.auditing import audit
 from skill_evaluator.audit.calls import AuditResults, CallTally
 from skill_evaluator.audit.manifest import DrawnAudit
 from skill_evaluator.audit.page import audit_page, finding_text, points, print_audit, print_audit_runs
 from skill_evaluator.audit.request import AuditRunRequest
-from skill_evaluator.audit.results import QUADRANTS, AuditResult, RankEntry, Regime
+from skill_evaluator.audit.results import AuditResult, RankEntry, Regime, audit
+from skill_evaluator.audit.statistics import QUADRANTS
 from skill_evaluator.library.config import Settings
 from skill_evaluator.providers import Configuration
 
@@ -132,7 +132,7 @@ def test_name_is_no_mark_up_on_a_page_and_no_control_character(capsys: pytest.Ca
     shapes = [[(len(rows), len(rows[0])) for rows in page.tables] for page in (plain, odd)]
     assert shapes[0] == shapes[1]
     shown = MarkdownIt("commonmark").enable("table").render(audit_page(odd_result()).markdown("charts"))
-    assert re.findall(r"<(?:img src|a href)=\W?\w+", shown) == ['<img src="charts'] * 2
+    assert re.findall(r"<(?:img src|a href)=\W?\w+", shown) == ['<img src="charts'] * 3
     assert not any("onerror" in word or "http" in word for word in odd.words)
     for form in ("text", "markdown", "json"):
         print_audit(odd_result(), form)  # type: ignore[arg-type]

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ncx2
-from skill_evaluator.audit.auditing import audit, shares_by_benchmark
 from skill_evaluator.audit.cube import Floats, cube_of_outcomes
-from skill_evaluator.audit.results import QUARTERS, Neutrality
+from skill_evaluator.audit.results import audit, shares_by_benchmark
 from skill_evaluator.audit.statistics import (
     NEUTRALITY_LIMIT,
+    QUARTERS,
+    Neutrality,
     fluctuation_interval,
     grades_of,
     is_settled,

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from skill_evaluator.errors import ConfigError, GitError, NotEvaluatedError, Pla
 
 from tests.ci.pushed import NONE, PushedLibrary, faults, jobs, reasons
 from tests.support.git import bare_copy
+from tests.support.records import a_record
 
 ALL = ["m", "n"]
 
@@ -131,9 +133,9 @@ def test_plan_is_refused_without_a_commit(tmp_path: Path) -> None:
 
 
 def test_manual_run_plans_recorded_versions_too(pushed: PushedLibrary) -> None:
-    plan = pushed.plan(None, names=("b",), models=("n",), replicates=7, seed=3)
+    plan = pushed.plan(None, names=("b",), models=("n",), replicates=7)
     (entry,) = plan.runs
-    assert (entry.id, entry.replicates, entry.seed, entry.calls) == ("b@n", 7, 3, 7)
+    assert (entry.id, entry.replicates, entry.calls) == ("b@n", 7, 7)
     assert (plan.trigger, plan.base, plan.skipped) == ("dispatch", None, [])
     assert jobs(pushed.plan(None)) == {"a": ALL, "b": ALL, "c": ALL}
     assert pushed.plan(None, dry_run=True).dry_run
@@ -297,11 +299,14 @@ def test_pull_request_runs_no_changed_program_or_python_check(capped: PushedLibr
 def test_drift_runs_only_the_recorded_versions(pushed: PushedLibrary) -> None:
     pushed.component("b", "1.1.0")
     pushed.component("new", "1.0.0")
+    for name, model in product("ac", ALL):
+        record = a_record({"one": [1.0]}, skill=name, model_id=model, run_id=f"1.0.0-{model}", seed=0)
+        pushed.write(f"components/{name}/evals/records/{record.run_id}.json", record.model_dump_json())
     pushed.commit()
-    plan = pushed.plan(None, drift=True, seed=5)
+    plan = pushed.plan(None, drift=True)
     assert (plan.trigger, plan.base, plan.faults) == ("drift", None, [])
     assert jobs(plan) == {"a": ALL, "c": ALL}
-    assert {entry.seed for entry in plan.runs} == {5}
+    assert {entry.seed for entry in plan.runs} == {1}
     for options in ({"base": "HEAD"}, {"base": None, "pull_request": "HEAD"}):
         with pytest.raises(PlanError, match="--drift runs the recorded versions"):
             pushed.plan(**options, drift=True)
@@ -330,11 +335,10 @@ def test_program_is_its_own_model(pushed: PushedLibrary) -> None:
     assert jobs(pushed.plan(None, models=("n",))) == {"b": ["n"], "c": ["n"]}
 
 
-def test_seed_is_that_of_the_option_or_of_the_settings(pushed: PushedLibrary) -> None:
+def test_seed_is_that_of_the_settings(pushed: PushedLibrary) -> None:
     pushed.settings(seed=4, policy={"design": "recorded"})
     pushed.commit()
     assert {run.seed for run in pushed.plan(None).runs} == {4}
-    assert {run.seed for run in pushed.plan(None, seed=9).runs} == {9}
 
 
 def test_cap_of_the_command_overrides_the_settings(pushed: PushedLibrary) -> None:

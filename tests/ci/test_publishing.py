@@ -60,10 +60,10 @@ class Origin:
 
     def commit(self, branch: str, files: dict[str, str]) -> None:
         repository = self.repository
-        tip = repository.fetch("origin", branch)
+        tip = repository.fetch(branch)
         commit = repository.add([tip or ""], {path: text.encode() for path, text in files.items()}, "another")
         assert commit is not None
-        assert repository.push("origin", commit, branch)
+        assert repository.push(commit, branch)
 
 
 def _no_wait(seconds: float) -> None:
@@ -105,12 +105,12 @@ class Overtaken(Repository):
         super().__init__(origin.clone)
         self._origin, self._left = origin, times
 
-    def push(self, remote: str, commit: str, branch: str) -> bool:
+    def push(self, commit: str, branch: str) -> bool:
         if self._left:
             self._left -= 1
             theirs = self._origin.made(f"theirs-{self._left}", 20)
             self._origin.publish(theirs)
-        return super().push(remote, commit, branch)
+        return super().push(commit, branch)
 
 
 def test_overtaken_publisher_retries_with_growing_waits(origin: Origin) -> None:

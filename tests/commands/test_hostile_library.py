@@ -41,7 +41,7 @@ def front(rest: str) -> str:
 
 
 SPOILT = [
-    (f"{_COMPONENT}/prompt.md", front(deep_yaml()), "nested more than 50 levels deep"),
+    (f"{_COMPONENT}/prompt.md", front(deep_yaml(30_000)), "broken YAML"),
     (f"{_COMPONENT}/evals/accepted.json", deep_json(), "nested more than 200 levels deep"),
     (f"{_COMPONENT}/leaderboard.json", deep_json(), "nested more than 200 levels deep"),
     (f"{_CASE}/metadata.yaml", laughing_yaml(), "more than 100,000 values"),
@@ -70,7 +70,7 @@ def test_hostile_file_stops_only_its_component(whole: Library, tmp_path: Path) -
 
 
 def test_hostile_configuration_is_refused_in_one_line(two: Library) -> None:
-    for name, content in ((".evaluator/settings.yaml", deep_yaml()), (".evaluator/models.yaml", b"\xff\xfea\0")):
+    for name, content in ((".evaluator/settings.yaml", deep_yaml(30_000)), (".evaluator/models.yaml", b"\xff\xfea\0")):
         before = (two.root / name).read_bytes()
         two.write(name, content)
         for command in (("ci", "plan"), ("evaluate", SKILL)):

@@ -100,12 +100,11 @@ def test_incomplete_run_is_no_baseline_and_may_be_completed(pipeline: Pipeline, 
     assert len(complete) == 3
 
 
-def test_unknown_branch_or_remote_is_refused(pipeline: Pipeline) -> None:
+def test_unknown_branch_is_refused(pipeline: Pipeline) -> None:
     git(pipeline.origin, "tag", "v1.0", "main")
     for arguments, words in (
         (("--to", "trunk", "--mode", "pull-request"), "origin has no branch 'trunk'"),
         (("--to", "v1.0"), "origin has no branch 'v1.0'; name the evaluated branch with --to (not a tag)"),
-        (("--remote", "upstream"), "git fetch failed"),
     ):
         done = pipeline.publish(*arguments)
         assert (done.code, words in done.err) == (2, True), arguments
@@ -170,7 +169,7 @@ def test_hostile_record_is_refused_and_the_others_published(collected: Pipeline,
     assert pipeline.publish().code == 2  # what is missing is still said when the others are there
 
 
-def test_hostile_names_of_branches_and_remotes_are_refused(pipeline: Pipeline) -> None:
+def test_hostile_names_of_branches_are_refused(pipeline: Pipeline) -> None:
     refs = git(pipeline.origin, "for-each-ref")
     for arguments in (
         ("--to=-x",),
@@ -180,8 +179,7 @@ def test_hostile_names_of_branches_and_remotes_are_refused(pipeline: Pipeline) -
         ("--mode=branch", "--branch=--force"),
         ("--mode=branch", "--branch=x\x1b[31m"),
         ("--mode=branch", "--branch=a b"),
-        ("--remote=--upload-pack=touch pwned;",),
-        ("--remote=",),
+        ("--to=--upload-pack=touch pwned;",),
     ):
         assert pipeline.publish(*arguments).refuses("cannot be the name of a "), arguments
         assert git(pipeline.origin, "for-each-ref") == refs, arguments

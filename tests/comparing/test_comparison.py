@@ -3,15 +3,11 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from skill_evaluator.comparing.array_items import MemoizedValue, identities, text_of, values_by_path
 from skill_evaluator.comparing.comparison import LeafOutcome, compare
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
-from skill_evaluator.metrics.base import Comparison
 
-from tests.metrics.orders import ALIGNMENTS, order_plan, orders
-from tests.support.json_values import quick
+from tests.metrics.orders import order_plan
 
 R: LeafOutcome = "right"
 W: LeafOutcome = "wrong"
@@ -196,15 +192,6 @@ def test_object_keys_are_matched_in_nfc() -> None:
     ]
     both = {composed: 1, decomposed: 2}  # two keys all the same
     assert places(both, dict(reversed(both.items())), FieldPlan()) == [((key,), (key,)) for key in both]
-
-
-@quick
-@given(truth=orders, outputs=st.lists(orders, max_size=4))
-def test_memoized_truth_gives_the_same_rows_for_every_output(truth: Any, outputs: list[Any]) -> None:
-    for plan in map(order_plan, ALIGNMENTS):
-        ready = MemoizedValue(truth, plan)
-        for output in outputs:
-            assert Comparison(truth, output, plan, bool, ready).rows == compare(truth, output, plan)
 
 
 def test_identities_are_canonical_keys_or_whole_items() -> None:

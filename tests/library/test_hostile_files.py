@@ -90,7 +90,7 @@ def _component(root: Path) -> Any:
 def _cases(root: Path) -> None:
     component = _component(root)
     for case in load_cases(component, root / "fixtures"):
-        request = build_request(component, case, replicate=0, seed=0, max_output_tokens=10)
+        request = build_request(component, case)
         texts = [message.text for message in request.messages]
         json.dumps([*texts, request.schema], ensure_ascii=False).encode()  # as an API takes it
 

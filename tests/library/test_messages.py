@@ -14,7 +14,8 @@ from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.prompts import Message, Prompt
 from skill_evaluator.library.scenarios import Scenario
-from skill_evaluator.runner.schedule import build_request, estimate_input_tokens, max_input_tokens, min_input_tokens
+from skill_evaluator.runner.prices import size_of
+from skill_evaluator.runner.schedule import build_request
 from skill_evaluator.text import digest
 
 from tests.support.components import component
@@ -63,7 +64,7 @@ def case(tmp_path: Path, skill: Component, files: Mapping[str, Any]) -> Case:
 
 
 def sent(skill: Component, asked: Case) -> list[tuple[str, str]]:
-    request = build_request(skill, asked, replicate=0, seed=0, max_output_tokens=9)
+    request = build_request(skill, asked)
     return [(message.role, message.text) for message in request.messages]
 
 
@@ -249,9 +250,8 @@ def test_token_estimates_count_every_message(tmp_path: Path) -> None:
     files = {"document.md": "A 9", "inputs.json": {"doc_type": "bill"}}
     turns = [{"role": role, "content": "Yes, yes."} for _ in range(40) for role in ("user", "assistant")]
     alone, asked = (
-        build_request(skill, case(tmp_path, skill, more), replicate=0, seed=0, max_output_tokens=9)
-        for more in (files, {**files, "turns.json": turns})
+        size_of(build_request(skill, case(tmp_path, skill, more))) for more in (files, {**files, "turns.json": turns})
     )
-    assert min_input_tokens(asked) == min_input_tokens(alone) + 80 * 2
-    assert estimate_input_tokens(asked) > estimate_input_tokens(alone) + 80 * (2 + 4)
-    assert max_input_tokens(asked) > max_input_tokens(alone) + 80 * (9 + 8)
+    assert asked.minimum == alone.minimum + 80 * 2
+    assert asked.likely > alone.likely + 80 * (2 + 4)
+    assert asked.maximum > alone.maximum + 80 * (9 + 8)

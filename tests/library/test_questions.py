@@ -109,7 +109,7 @@ def test_choice_is_ranked_by_exact_match_and_sends_no_schema(tmp_path: Path) -> 
     skill = choice(tmp_path)
     assert (list(skill.metrics), skill.primary_metric, skill.schema) == (["exact_match"], "exact_match", None)
     (case,) = load(tmp_path, QUESTION)
-    request = build_request(skill, case, replicate=0, seed=0, max_output_tokens=9)
+    request = build_request(skill, case)
     assert (request.schema, request.dialogue[0].text) == (None, case.document)
 
 

@@ -86,8 +86,8 @@ def order_plan(align: str, **declared: FieldRule) -> FieldPlan:
 
 
 def comparison(truth: Any, output: Any, plan: FieldPlan | None = None) -> Comparison:
-    """A comparison as the scorer makes it; without a plan there is no schema, so that every value conforms."""
-    return Comparison(truth, output, plan or FieldPlan(), _conforms if plan else lambda value: True)
+    """A comparison as the scorer makes it; without a plan there is no schema, so that every value is valid."""
+    return Comparison(truth, output, plan or FieldPlan(), plan is None or _conforms(output))
 
 
 def answers(*outputs: Any, plan: FieldPlan | None = None, unparseable: int = 0) -> CaseOutputs:

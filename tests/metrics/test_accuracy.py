@@ -208,12 +208,12 @@ def test_schema_valid_follows_the_draft_of_the_schema(
     tmp_path: Path, schema: Any, output: Any, expected: float
 ) -> None:
     skill = component(tmp_path, schema=schema)
-    assert schema_valid(Comparison(None, output, skill.plan, skill.contract.conforms)) == expected
+    assert schema_valid(Comparison(None, output, skill.plan, skill.contract.conforms(output))) == expected
 
 
 def test_schema_valid_is_1_without_a_schema(tmp_path: Path) -> None:
     skill = component(tmp_path, prompt="---\nversion: 1.0.0\noutput: text\n---\nSay.\n", schema=None)
-    assert schema_valid(Comparison(None, "anything", skill.plan, skill.contract.conforms)) == 1.0
+    assert schema_valid(Comparison(None, "anything", skill.plan, skill.contract.conforms("anything"))) == 1.0
 
 
 DEEPEST = 2 * sys.getrecursionlimit()

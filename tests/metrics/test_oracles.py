@@ -71,7 +71,7 @@ def verdicts_of(conforms: Any, schema: Any, values: Iterable[Any]) -> Counter[bo
     other = jsonschema.Draft202012Validator(schema, format_checker=checker)
     found: Counter[bool] = Counter()
     for value in values:
-        valid = METRICS["schema_valid"].score(Comparison(None, value, FieldPlan(), conforms)) == 1
+        valid = METRICS["schema_valid"].score(Comparison(None, value, FieldPlan(), conforms(value))) == 1
         assert valid is other.is_valid(value), value
         found[valid] += 1
     return found

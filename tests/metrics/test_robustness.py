@@ -48,7 +48,7 @@ def in_time() -> Iterator[None]:
 
 def all_scores(truth: Any, output: Any, plan: FieldPlan) -> dict[str, float | None]:
     """Return every accuracy metric of the output, and every reproducibility metric of truth and output as answers."""
-    comparison = Comparison(truth, output, plan, CONTRACT.conforms)
+    comparison = Comparison(truth, output, plan, CONTRACT.conforms(output))
     found: dict[str, float | None] = {name: metric.score(comparison) for name, metric in METRICS.items()}
     per_field(comparison.rows)
     two = answers(truth, output, plan=plan)
@@ -99,7 +99,7 @@ def test_an_object_of_100_000_members_is_scored() -> None:
 
 def test_an_array_of_100_000_scalars_is_scored() -> None:
     items = list(range(MANY))
-    comparison = Comparison({"a": items}, {"a": [-1, *reversed(items[1:])]}, FieldPlan(), CONTRACT.conforms)
+    comparison = Comparison({"a": items}, {"a": [-1, *reversed(items[1:])]}, FieldPlan())
     found = {name: metric.score(comparison) for name, metric in METRICS.items()}
     assert found["field_level_f1"] == pytest.approx(1 - 1 / MANY, abs=1e-9)
     assert found["jaccard"] == pytest.approx((MANY - 1) / (MANY + 1), abs=1e-9)
@@ -185,6 +185,6 @@ LONG = {
 @pytest.mark.parametrize("texts", LONG.values(), ids=list(LONG))
 @pytest.mark.parametrize("rule", TEXT_RULES, ids=lambda rule: f"{rule.compare} {rule.options}")
 def test_texts_of_a_megabyte_are_compared_under_every_rule(rule: FieldRule, texts: tuple[str, str]) -> None:
-    comparison = Comparison({"a": texts[0]}, {"a": texts[1]}, FieldPlan(leaves={"a": rule}), bool)
+    comparison = Comparison({"a": texts[0]}, {"a": texts[1]}, FieldPlan(leaves={"a": rule}))
     assert [row.outcome for row in comparison.rows] == ["wrong"]
     per_field(comparison.rows)

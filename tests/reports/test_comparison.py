@@ -77,8 +77,8 @@ def _sequence() -> list[Pair]:
 def test_verdict_names_its_cases_and_the_bound_for_new_cases(verdict: str, cases: int, words: str) -> None:
     result = hostile_result()
     metrics = [one.model_copy(update={"n_cases": cases}) for one in result.models[0].metrics]
-    models = [result.models[0].model_copy(update={"metrics": metrics})]
-    assert scope_words(result.model_copy(update={"verdict": verdict, "models": models})) == words
+    models = [result.models[0].model_copy(update={"metrics": metrics, "baseline": None})]
+    assert scope_words(result.model_copy(update={"verdict": verdict, "models": models}), models[0]) == words
 
 
 @pytest.mark.parametrize(("count", "written", "drawn"), [(4, "too few", False), (5, "-0.", True)])

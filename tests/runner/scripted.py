@@ -8,17 +8,19 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
-from skill_evaluator.library.config import Limits, Model, Price, Settings
+from skill_evaluator.library.config import Limits, Model, Params, Price, Settings
 from skill_evaluator.library.prompts import dialogue
 from skill_evaluator.providers import Configuration
 from skill_evaluator.providers.base import Completion, Failure, ProviderKind, Request, Sampling, Usage
 from skill_evaluator.runner.engine import Engine
 from skill_evaluator.runner.journal import Manifest, Run
 from skill_evaluator.runner.limits import Budget
+from skill_evaluator.runner.prices import InputSize
 from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
 from skill_evaluator.runner.session import Progress, RunningRun, Session, Stop, no_progress
 
 Script = Callable[[Request, int], Awaitable[Completion]]
+TEN_TOKENS = InputSize(likely=10, maximum=10)
 QUICK = {"attempts": 3, "first_wait_s": 0.001, "max_wait_s": 0.002, "max_retry_after_s": 0.05}
 
 
@@ -93,7 +95,7 @@ async def drive(
         sampling=lambda model: Sampling(),
         cache_floor=lambda model: cache_floor,
     )
-    model = Model(id="m", provider="scripted", price=price)
+    model = Model(id="m", provider="scripted", price=price, params=Params(max_output_tokens=10))
     configuration = Configuration(
         settings=Settings(timeout_s=timeout_s, retry=QUICK | (retry or {})),
         models=(model,),
@@ -117,16 +119,16 @@ async def drive(
         evaluator_version="0.1.0",
     )
     receive = on_outcome or driven.outcomes.append
-    with TemporaryDirectory() as folder, patch("skill_evaluator.runner.session.max_input_tokens", lambda request: 10):
+    with TemporaryDirectory() as folder, patch("skill_evaluator.runner.session.size_of", lambda request: TEN_TOKENS):
         run = RunningRun(
             Run(model=model, manifest=manifest, folder=Path(folder, "run")),
             configuration,
-            lambda run, call: _request(call),
+            Progress(model_id="m"),
+            lambda run, case_id: Request(case_id=case_id, messages=dialogue("Extract the document.", case_id)),
             lambda run, replicate: receive(replicate),
         )
         run.resume(session.budget)
-        progress = Progress(model_id="m", planned=len(driven.calls))
-        engine = Engine([run], Limits(**limits or {}), progress, session, stop or Stop())
+        engine = Engine([run], Limits(**limits or {}), session, stop or Stop())
         run.begin()
         try:
             await engine.run()
@@ -134,13 +136,3 @@ async def drive(
             run.finish()
     driven.halted = run.halted
     return driven
-
-
-def _request(call: Call) -> Request:
-    return Request(
-        case_id=call.case_id,
-        replicate=call.replicate,
-        messages=dialogue("Extract what the document says of itself.", call.case_id),
-        max_output_tokens=10,
-        seed=call.replicate,
-    )

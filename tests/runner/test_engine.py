@@ -5,19 +5,19 @@ import random
 from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import Future
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import StorageError
 from skill_evaluator.library.config import Price
-from skill_evaluator.library.prompts import dialogue
 from skill_evaluator.providers.base import Completion, ProviderError, Request, dropped
 from skill_evaluator.providers.remote import error_from_status
 from skill_evaluator.runner.engine import call_sequences
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
-from skill_evaluator.runner.session import Stop, cached_cases
+from skill_evaluator.runner.session import Stop
 
 from tests.runner.scripted import Driven, Script, ScriptedProvider, answer, drive
 
@@ -58,7 +58,7 @@ def _run(script: Script, **job: object) -> Driven:
 def test_calls_are_made_once_in_the_planned_order() -> None:
     driven = _run(_at_once)
     assert [outcome.call for outcome in driven.outcomes] == list(driven.calls)
-    assert len(driven.provider.requests) == 12
+    assert len({(request.case_id, request.seed) for request in driven.provider.requests}) == 12
     assert driven.halted is None
 
 
@@ -330,36 +330,29 @@ LOW, HIGH = 10, 1_000  # tokens of the shortest prompt that is cached
 
 
 def test_call_sequences_group_calls_of_cached_prompts() -> None:
-    calls = [*schedule_calls(["a", "b"], 2), Call("a", 0, arm=1)]
-    assert call_sequences(calls, [{"a"}, ()]) == [
-        [Call("a", 0), Call("a", 1)],
-        [Call("b", 0)],
-        [Call("b", 1)],
-        [Call("a", 0, arm=1)],
+    long, short = (schedule_calls(["a", "b"], 2), schedule_calls(["a"], 1))
+    cached = SimpleNamespace(schedule=long, open_calls={*long[:3]}, cached={"a"})
+    other = SimpleNamespace(schedule=short, open_calls=set(short), cached=set())
+    assert call_sequences([cached, other]) == [  # type: ignore[list-item]
+        [(cached, Call("a", 0)), (cached, Call("a", 1))],
+        [(other, Call("a", 0))],
+        [(cached, Call("b", 0))],
     ]
-    assert call_sequences(calls, [(), ()]) == [[call] for call in calls]
 
 
 @pytest.mark.parametrize(
-    ("cache_floor", "replicates", "is_cached"), [(LOW, 2, True), (LOW, 1, False), (HIGH, 2, False), (None, 2, False)]
+    ("cache_floor", "replicates", "is_cached"), [(LOW, 5, True), (LOW, 1, False), (HIGH, 5, False), (None, 5, False)]
 )
-def test_prompt_is_cached_if_long_and_repeated(cache_floor: int | None, replicates: int, is_cached: bool) -> None:
-    calls = schedule_calls(["a", "b"], replicates)
-    request = Request(case_id="a", replicate=0, messages=dialogue("s" * 400, "u"), max_output_tokens=1, seed=0)
-    expected = {"a", "b"} if is_cached else frozenset()
-    assert cached_cases(calls, lambda call: request, cache_floor) == expected
-
-
-@pytest.mark.parametrize("cache_floor", [LOW, None])
-def test_engine_makes_calls_of_cached_prompt_one_after_another(cache_floor: int | None) -> None:
+def test_calls_are_in_sequence_if_prompt_is_long_and_repeated(
+    cache_floor: int | None, replicates: int, is_cached: bool
+) -> None:
     async def script(request: Request, times: int) -> Completion:
         for _ in range(20):
             await asyncio.sleep(0)
         return answer()
 
-    provider = ScriptedProvider(script)
-    job = {"cases": ["a"], "replicates": 5, "concurrency": 8, "provider": provider, "cache_floor": cache_floor}
-    driven = asyncio.run(asyncio.wait_for(drive(script, **job), 20))  # type: ignore[arg-type]
-    assert len(driven.outcomes) == 5
-    assert provider.levels == ([1] * 5 if cache_floor else [1, 2, 3, 4, 5])
-    assert {request.cache for request in provider.requests} == {cache_floor is not None}
+    job = {"cases": ["a"], "replicates": replicates, "concurrency": 8, "cache_floor": cache_floor}
+    driven = _run(script, **job)
+    assert len(driven.outcomes) == replicates
+    assert driven.provider.levels == ([1] * 5 if is_cached else list(range(1, replicates + 1)))
+    assert {request.cache for request in driven.provider.requests} == {is_cached}

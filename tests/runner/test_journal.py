@@ -96,12 +96,10 @@ def test_journal_is_read_back_as_written(completion: Completion, failure: Failur
     ids=["first answer", "answer after error", "error after answer", "last error"],
 )
 def test_repeated_call_keeps_its_first_output_or_last_error(
-    written: list[Replicate], stands: Replicate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    written: list[Replicate], stands: Replicate, tmp_path: Path
 ) -> None:
     _written(tmp_path, *written)
-    for held in (0, 1_000_000):  # bytes: of more, each answer is read when it is asked for
-        monkeypatch.setattr("skill_evaluator.runner.journal._MAX_CACHED_BYTES", held)
-        assert outcomes(tmp_path) == {FIRST: stands}
+    assert outcomes(tmp_path) == {FIRST: stands}
 
 
 def test_torn_journal_keeps_its_whole_lines(tmp_path: Path) -> None:
@@ -149,7 +147,7 @@ def test_invalid_journal_line_costs_that_line_alone(tmp_path: Path, capsys: pyte
 def test_many_invalid_lines_are_counted_in_one_warning(tmp_path: Path) -> None:
     (tmp_path / "replicates.jsonl").write_text("1\n" * 3)
     sentences: list[str] = []
-    assert list(read_answers(tmp_path, sentences.append)) == []
+    assert list(read_answers(tmp_path, sentences)) == []
     assert [sentence.partition("jsonl:")[2] for sentence in sentences] == [
         "1 is skipped, it is not a journal line: a mapping of keys to values is expected, got 1 (and 2 more lines)"
     ]

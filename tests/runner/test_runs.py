@@ -15,13 +15,8 @@ from skill_evaluator.library.prompts import Message, dialogue
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.providers.base import Request
 from skill_evaluator.runner.journal import Run, RunSize, changes_since, input_digests, new_invocation, new_runs
-from skill_evaluator.runner.schedule import (
-    Shard,
-    build_request,
-    estimate_input_tokens,
-    max_input_tokens,
-    replicate_seed,
-)
+from skill_evaluator.runner.prices import size_of
+from skill_evaluator.runner.schedule import Shard, build_request, replicate_seed
 
 from tests.support.components import SCHEMA, case, component
 from tests.support.json_values import quick
@@ -115,18 +110,11 @@ def test_settings_digest_changes_with_the_provider_revision(skill: Component, mo
 SEEDS = [1547857389, 1351065849, 2017599904]  # of seed 7, case-1: a change would make no two runs comparable
 
 
-def request(skill: Component, replicate: int = 0, seed: int = 0, case_id: str = "a") -> Request:
-    return build_request(skill, case(case_id), replicate=replicate, seed=seed, max_output_tokens=99)
-
-
 def test_request_has_prompt_document_and_schema(skill: Component) -> None:
-    assert request(skill, replicate=3) == Request(
+    assert build_request(skill, case("a")) == Request(
         case_id="a",
-        replicate=3,
         messages=dialogue("Read the receipt.", "receipt a"),
         constant=len("Read the receipt."),
-        max_output_tokens=99,
-        seed=replicate_seed(0, "a", 3),
         schema=SCHEMA,
         schema_name="receipts",
         inputs={"document": "receipt a"},
@@ -137,24 +125,18 @@ def test_document_is_sent_verbatim(tmp_path: Path) -> None:
     skill = component(
         tmp_path, prompt="---\nversion: 1.0.0\nplaceholders: literal\n---\nUse {document} and $x and {{ y }}.\n"
     )
-    assert request(skill).system == "Use {document} and $x and {{ y }}."
-    assert request(skill).dialogue == (Message("user", ("receipt a",)),)
+    assert build_request(skill, case("a")).system == "Use {document} and $x and {{ y }}."
+    assert build_request(skill, case("a")).dialogue == (Message("user", ("receipt a",)),)
 
 
 def test_schema_name_is_valid_for_every_vendor(tmp_path: Path) -> None:
     skill = component(tmp_path, name="notes.v2", prompt="---\nversion: 1.0.0\n---\nRead.\n")
-    assert request(skill).schema_name == "notes-v2"
+    assert build_request(skill, case("a")).schema_name == "notes-v2"
 
 
 def test_text_component_sends_no_schema(tmp_path: Path) -> None:
     skill = component(tmp_path, prompt="---\nversion: 1.0.0\noutput: text\n---\nSay.\n", schema=None)
-    assert request(skill).schema is None
-
-
-def test_replicates_differ_by_their_seed_alone(skill: Component) -> None:
-    first, second = request(skill, replicate=0), request(skill, replicate=1)
-    assert first.seed != second.seed
-    assert (first.messages, first.schema) == (second.messages, second.schema)
+    assert build_request(skill, case("a")).schema is None
 
 
 def test_seeds_are_stable_between_releases() -> None:
@@ -178,10 +160,10 @@ def test_seed_has_31_bits_and_depends_on_its_call_alone(seed: int, case_id: str,
     ],
 )
 def test_input_tokens_by_the_bytes_of_the_texts(text: str, estimate: int, most: int) -> None:
-    asked = Request(case_id="a", replicate=0, messages=dialogue("", text), max_output_tokens=9, seed=0)
-    assert (estimate_input_tokens(asked), max_input_tokens(asked)) == (estimate, most)
+    size = size_of(Request(case_id="a", messages=dialogue("", text)))
+    assert (size.likely, size.maximum) == (estimate, most)
 
 
 def test_schema_counts_as_input(skill: Component) -> None:
-    asked = request(skill)
-    assert max_input_tokens(asked) > estimate_input_tokens(asked) > len("Read the receipt.receipt a") // 4 + 16
+    asked = size_of(build_request(skill, case("a")))
+    assert asked.maximum > asked.likely > len("Read the receipt.receipt a") // 4 + 16

@@ -65,7 +65,7 @@ def test_summary_is_open_details_fold_and_charts_have_their_figures(library: Lib
     text = words(first.parent)
     assert 0 < text.index("Neutrality: ") < text.index("Models, the best grade first")
     figures = page.find_all("figure")
-    assert len(figures) == 2
+    assert len(figures) == 3
     assert all(figure.svg and figure.find("table") for figure in figures)
     other = page.find("a", href=f"audits/{OLD}.html")
     assert words(site_page(library.root / "site", other["href"]).find(class_="crumbs")).endswith(OLD)

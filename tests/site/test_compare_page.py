@@ -80,7 +80,7 @@ def test_verdict_names_fields_cases_and_one_baseline(tmp_path: Path) -> None:
     assert text.startswith(
         "Do not ship 1.1.0 with m ▼ regressed How sure: since 1.0.0: field_level_f1 -0.875 on 12 cases (95 % confid"
     )
-    assert "Fields that fell: title 1.000 → 0.000" in text
+    assert "Where: field title 1.000 → 0.000" in text
     earlier = site_page(site, f"verdicts/{SKILL}/1.0.0.html")
     assert words(earlier.find(class_="state")).startswith(f"Newest version: {SKILL} 1.1.0 : ship 1.0.0 with m instead")
     assert "There is no version to compare it with." in words(earlier.main)

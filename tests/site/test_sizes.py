@@ -6,8 +6,7 @@ from unittest.mock import patch
 
 import pytest
 from skill_evaluator.display.pages import case_address
-from skill_evaluator.site import SiteFolder
-from skill_evaluator.site.rendering import Pages
+from skill_evaluator.site.rendering import _templates
 
 from tests.support.library import SKILL, Library
 from tests.support.records import a_run, keep
@@ -94,8 +93,8 @@ def test_layout_fits_with_names_of_any_length(browser: Any, built: Path, width: 
         assert watch.errors == []
 
 
-def test_setting_of_a_request_shows_other_scripts_and_is_cut(tmp_path: Path) -> None:
-    render = Pages(SiteFolder(tmp_path / "site"))._templates.from_string("{{ value|setting|whole }}").render
+def test_setting_of_a_request_shows_other_scripts_and_is_cut() -> None:
+    render = _templates().from_string("{{ value|setting|whole }}").render
     assert render(value={"stop": ["Größe\u202e"]}) == "{&#34;stop&#34;: [&#34;Größe\\u202e&#34;]}"
     assert render(value="Größe") == "Größe"
     assert len(render(value=[1] * 1_000)) == 963

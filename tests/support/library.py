@@ -146,16 +146,6 @@ class Library:
     def start(self, *arguments: str, env: Mapping[str, str] | None = None, **popen: Any) -> subprocess.Popen[str]:
         return self.command(str(SCRIPT), SKILL, *arguments, env=env, **popen)
 
-    def measured(self, *arguments: str, env: Mapping[str, str] | None = None) -> tuple[Ended, int]:
-        """Evaluate the component in a process to its end; its most memory in MB comes beside.
-
-        A small process stands between: the system counts for a new process what the one that begins it once had.
-        """
-        peak = self.root / "peak"
-        with self.command("-c", _MEASURED, str(peak), sys.executable, str(SCRIPT), SKILL, *arguments, env=env) as begun:
-            done = ended(begun)
-        return done, int(peak.read_text())
-
     def skill_evaluator(self, *arguments: str) -> Ended:
         env = {"PYTHONPATH": str(SCRIPT.parent)}
         with self.command("-m", "skill_evaluator", *arguments, env=env) as process:
@@ -208,14 +198,6 @@ def _captured() -> Iterator[tuple[io.TextIOWrapper, io.TextIOWrapper]]:
 def _read(stream: io.TextIOWrapper) -> str:
     stream.seek(0)
     return stream.read()
-
-
-_MEASURED = """
-import pathlib, resource, subprocess, sys
-code = subprocess.run(sys.argv[2:], check=False).returncode
-pathlib.Path(sys.argv[1]).write_text(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024))
-sys.exit(code)
-"""
 
 
 @contextmanager

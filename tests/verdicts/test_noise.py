@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from skill_evaluator.verdicts.decide.comparability import Pair
-from skill_evaluator.verdicts.decide.measuring import ArmStatistics, day_variance, measure_all, samples
+from skill_evaluator.verdicts.decide.measuring import ArmStatistics, day_variance, measure_pair, samples
 
 from tests.support.records import Score, a_record
 
@@ -48,7 +48,7 @@ def test_interleaved_runs_have_no_variance_of_a_day() -> None:
         Pair(baseline=before, candidate=a_record(cases, beside="old")),
         Pair(baseline=before, candidate=a_record(cases), side_by_side=True),
     )
-    apart, beside, taken = (measure_all([pair])[0].measured[0] for pair in pairs)
+    apart, beside, taken = (measure_pair(pair).measured[0] for pair in pairs)
     assert apart.day_variance > 0.0
     assert beside.day_variance == taken.day_variance == 0.0
     errors = [measured.effect.error for measured in (apart, beside, taken) if measured.effect]
@@ -61,6 +61,6 @@ def test_drift_after_the_run_of_the_baseline_prevents_a_comparison() -> None:
     pair = Pair(baseline=a_record({"a": [1.0]}, run_id="old"), candidate=a_record({"a": [1.0]}, run_id="new", **later))
     barrier = "the model moved after 1.0.0 was run, though the prompt did not (exact_match 1.000 → 0.000)"
     for compared, barriers in ((pair, (barrier,)), (replace(pair, side_by_side=True), ())):
-        common = measure_all([compared])[0].common
+        common = measure_pair(compared).common
         assert common is not None
         assert common.barriers == barriers

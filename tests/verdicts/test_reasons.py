@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import changed_fields, compare_records, named_cases, profile_of
-from skill_evaluator.verdicts.decide.measuring import measure_all
+from skill_evaluator.verdicts.decide.measuring import measure_pair
 from skill_evaluator.verdicts.decide.results import Cases, RunSummary
 
 from tests.support.records import Score, a_record
@@ -17,7 +17,7 @@ def named(
     before: dict[str, list[Score]], after: dict[str, list[Score]], tolerance: float = 0.05, **fields: Any
 ) -> Cases:
     old, new = a_record(before, fields=fields.get("old", {})), a_record(after, fields=fields.get("new", {}))
-    (compared,) = measure_all([Pair(baseline=old, candidate=new)])
+    compared = measure_pair(Pair(baseline=old, candidate=new))
     assert compared.common is not None
     return named_cases(compared.common, compared.primary("field_level_f1"), some_rules({"tolerance": tolerance}))
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator import Library as PromptLibrary
 from skill_evaluator.library.components import load_component
-from skill_evaluator.library.config import Policy
+from skill_evaluator.library.config import Policy, Settings
 from skill_evaluator.records.archive import Acceptance, Archive, accept_version, append_rows, entry_of
 from skill_evaluator.records.record import Record, write_record
 from skill_evaluator.records.selection import default_baseline
-from skill_evaluator.verdicts.component import drift_pair, pair_of
+from skill_evaluator.verdicts.component import RecordedComponent
 from skill_evaluator.verdicts.decide.comparability import Pair, common_part
 
 from tests.support.library import SKILL, Library
@@ -36,10 +36,16 @@ def accept(library: Library, *versions: str, models: list[str] | None = None) ->
         accept_version(library.component / "evals" / "accepted.json", library.root / "lock", SKILL, acceptance)
 
 
+def recorded_in(library: Library, **policy: Any) -> RecordedComponent:
+    component = load_component(library.root / "components", SKILL)
+    settings = Settings(policy=Policy(**policy))
+    return RecordedComponent(component=component, archive=Archive(component), settings=settings)
+
+
 def pair_for(library: Library, candidate: Record, **policy: Any) -> Pair:
-    archive = Archive(load_component(library.root / "components", SKILL))
-    rules = Policy(**policy)
-    return pair_of(candidate, default_baseline(entry_of(candidate), archive, rules), archive, rules)
+    recorded = recorded_in(library, **policy)
+    baseline = default_baseline(entry_of(candidate), recorded.archive, recorded.settings.policy)
+    return recorded.pair_of(candidate, baseline)
 
 
 def days(records: Sequence[Record]) -> list[int]:
@@ -64,10 +70,8 @@ def library(tmp_path: Path) -> Library:
 
 
 def test_draft_is_not_pooled_with_its_baseline(library: Library) -> None:
-    archive = Archive(load_component(library.root / "components", SKILL))
-    recorded, draft = run("1.0.0", 1), run("1.0.0", 2, draft=True)
-    archive.add([recorded, draft])
-    pair = pair_of(draft, default_baseline(entry_of(draft), archive, Policy()), archive, Policy())
+    keep(library, run("1.0.0", 1))
+    pair = pair_for(library, run("1.0.0", 2, draft=True))
     assert in_short(pair)["baseline"] == [1]
     assert not pair.baseline_again
 
@@ -135,9 +139,9 @@ def test_rerun_is_compared_with_runs_of_an_equal_prompt_since_the_drift(library:
     moved = {"since": "earlier", "moved": ["field_level_f1 0.500 → 0.100"]}
     keep(library, run("1.0.0", 1), run("1.0.1", 2), run("1.0.2", 3, digests=other), run("1.1.0", 4))
     keep(library, run("1.1.0", 5, drift=moved))
-    archive = Archive(load_component(library.root / "components", SKILL))
+    recorded = recorded_in(library)
     pairs = [
-        drift_pair(record, archive)
+        recorded.drift_pair(record)
         for record in (run("1.0.1", 6), run("1.0.2", 6, digests=other), run("1.1.0", 6), run("1.0.0", 1))
     ]
     assert [in_short(pair) if pair else None for pair in pairs] == [

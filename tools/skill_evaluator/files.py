@@ -361,8 +361,23 @@ class LinesWriter:
 def read_lines(
     path: Path, error: type[SkillEvaluatorError] = ConfigError, torn_lines: bool = False, limit: SizeLimit = _ANY_FILE
 ) -> Iterator[tuple[int, Any]]:
-    """Yield the number and the JSON value of each line that `read_placed_lines` yields."""
-    return ((number, value) for number, _, value in read_placed_lines(path, error, torn_lines=torn_lines, limit=limit))
+    """Yield the number (from 1) and the JSON value of each line that is not blank.
+
+    Raise `error` for a line that is too long or not JSON. If `torn_lines`, accept NaN and skip lines that are not JSON.
+    """
+    with open_file(path, error) as handle:
+        for number, line in enumerate(iter(lambda: handle.readline(limit.max_bytes + 1), b""), 1):
+            if len(line) > limit.max_bytes:
+                raise error(f"{path}:{number}: the line has more than {limit.max_bytes:,} bytes; {limit}")
+            if not line.strip():
+                continue
+            try:
+                value = _load_json(line.decode("utf-8-sig"), finite=not torn_lines)
+            except ValueError as problem:
+                if torn_lines:
+                    continue
+                raise error(f"{path}:{number}: not JSON: {problem}") from None
+            yield number, value
 
 
 def read_checked(
@@ -374,27 +389,3 @@ def read_checked(
             yield number, check(value)
         except ValidationError as problem:
             raise error(f"{path}:{number}: {first_problem(problem)}") from None
-
-
-def read_placed_lines(
-    path: Path, error: type[SkillEvaluatorError], *, torn_lines: bool = False, limit: SizeLimit = _ANY_FILE
-) -> Iterator[tuple[int, int, Any]]:
-    """Yield the number (from 1), the byte offset and the JSON value of each line that is not blank.
-
-    Raise `error` for a line that is too long or not JSON. If `torn_lines`, accept NaN and skip lines that are not JSON.
-    """
-    offset = 0
-    with open_file(path, error) as handle:
-        for number, line in enumerate(iter(lambda: handle.readline(limit.max_bytes + 1), b""), 1):
-            begin, offset = offset, offset + len(line)
-            if len(line) > limit.max_bytes:
-                raise error(f"{path}:{number}: the line has more than {limit.max_bytes:,} bytes; {limit}")
-            if not line.strip():
-                continue
-            try:
-                value = _load_json(line.decode("utf-8-sig"), finite=not torn_lines)
-            except ValueError as problem:
-                if torn_lines:
-                    continue
-                raise error(f"{path}:{number}: not JSON: {problem}") from None
-            yield number, begin, value

@@ -158,12 +158,12 @@ class Repository:
             offset = end + size + 2
         return contents
 
-    def fetch(self, remote: str, branch: str) -> str | None:
-        """Fetch a branch and return its commit id. Return None if the remote lacks it. Raise GitError if git fails."""
-        self._refuse_names(remote, branch)
-        local_ref = f"refs/remotes/{remote}/{branch}"
+    def fetch(self, branch: str) -> str | None:
+        """Fetch a branch of `origin`. Return its commit id, or None if there is none. Raise GitError if git fails."""
+        self._refuse_name(branch)
+        local_ref = f"refs/remotes/origin/{branch}"
         try:
-            self._run("fetch", *_FETCH_OPTIONS, remote, f"refs/heads/{branch}:{local_ref}")
+            self._run("fetch", *_FETCH_OPTIONS, "origin", f"refs/heads/{branch}:{local_ref}")
         except GitError as problem:
             if "couldn't find remote ref" not in str(problem):
                 raise
@@ -190,14 +190,10 @@ class Repository:
         self._run("worktree", "add", "--quiet", "--force", "--detach", str(part), commit)
         self._run("worktree", "move", str(part), str(folder))
 
-    def _refuse_names(self, remote: str, branch: str) -> None:
-        for kind, name in (("remote", remote), ("branch", branch)):
-            if not name or name.startswith("-") or not name.isprintable():
-                raise GitError(f"{name!a} cannot be the name of a {kind}")
-        try:
-            self._run("check-ref-format", f"refs/heads/{branch}")
-        except GitError:
-            raise GitError(f"{branch!a} cannot be the name of a branch") from None
+    def _refuse_name(self, branch: str) -> None:
+        is_valid = branch.isprintable() and not branch.startswith("-")
+        if not is_valid or self._line_or_none("check-ref-format", f"refs/heads/{branch}") is None:
+            raise GitError(f"{branch!a} cannot be the name of a branch")
 
     def merge_base(self, commit: str) -> str:
         """Return the merge base of HEAD and `commit`. Return `commit` if they have no merge base."""
@@ -234,16 +230,16 @@ class Repository:
         onto = [word for parent in parents for word in ("-p", parent)]
         return self._text("commit-tree", tree, *onto, "-m", message, env=_IDENTITY).strip()
 
-    def push(self, remote: str, commit: str, branch: str) -> bool:
-        """Push a commit to a branch of a remote. Return False if the branch has moved. Raise GitError if it fails."""
-        self._refuse_names(remote, branch)
+    def push(self, commit: str, branch: str) -> bool:
+        """Push a commit to a branch of `origin`. Return False if the branch has moved. Raise GitError if it fails."""
+        self._refuse_name(branch)
         try:
-            self._run("push", "--porcelain", remote, f"{commit}:refs/heads/{branch}")
+            self._run("push", "--porcelain", "origin", f"{commit}:refs/heads/{branch}")
         except GitError as problem:
             reason = _REJECTED.search(problem.output)
             if reason is None or not _MOVED.search(reason[1]):
                 raise GitError(
-                    f"cannot push to {branch} of {remote}: {reason[1] if reason else problem}; see docs/ci.md on "
+                    f"cannot push to {branch} of origin: {reason[1] if reason else problem}; see docs/ci.md on "
                     "permissions and protected branches"
                 ) from None
             return False

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.calibration.agreement import batch_result, detection_of, with_alerts
+from skill_evaluator.judges.calibration.agreement import alerts_of, batch_result, detection_of
 from skill_evaluator.judges.calibration.corruption import CONTROL, CorruptedPair
 from skill_evaluator.judges.calibration.labels import Labels, RegressionLabel
 from skill_evaluator.judges.calibration.results import (
@@ -14,7 +14,7 @@ from skill_evaluator.judges.calibration.results import (
     JudgeCalibration,
     JudgeResult,
 )
-from skill_evaluator.judges.modes.regression import DimensionSummary, JudgeRegressions, PairResult, RegressionResults
+from skill_evaluator.judges.modes.regression import DimensionSummary, JudgeRegressions, PairResult
 from skill_evaluator.judges.prompting.judging import JudgeRunHead, NoUsableOutput
 from skill_evaluator.judges.prompting.questions import PromptIdentity
 from skill_evaluator.judges.statistics import rate
@@ -134,9 +134,9 @@ def test_measured_rate_alerts_if_its_interval_is_above_the_limit(
 ) -> None:
     summary = DimensionSummary.model_construct(dimension="completeness", worse=rate(30, 40))
     judge = JudgeRegressions.model_construct(judge=JUDGE, dimensions=[summary])
-    results = RegressionResults.model_construct(judging=prompts_of("sha256:1"), judges=[judge])
     row = DimensionDetection(dimension="completeness", sensitivity=rate(20, 20), specificity=rate(40, 40))
     tested = JudgeResult(judge="m", record=JUDGE, detection=DetectionResult(dimensions=[row]))
     calibration = prompt and JudgeCalibration.model_construct(judging=prompts_of(prompt), judges=[tested])
-    (alert,) = with_alerts(results, JudgePolicy(alert_above={"completeness": limit}), calibration).alerts
+    policy = JudgePolicy(alert_above={"completeness": limit})
+    (alert,) = alerts_of([judge], prompts_of("sha256:1").prompts, policy, calibration)
     assert (alert.above, problem in alert.problem, alert.corrected is None) == (above, True, above is None)

@@ -13,10 +13,11 @@ from skill_evaluator.judges.prompting.judging import (
     resumed_judge_run,
     write_judge_run,
 )
-from skill_evaluator.judges.prompting.questions import JudgeQuestion, load_prompt
+from skill_evaluator.judges.prompting.questions import JudgeQuestion
 from skill_evaluator.judges.workflows.requests import JudgeRequest
 from skill_evaluator.library.config import Model
-from skill_evaluator.runner.session import Session
+from skill_evaluator.providers import Configuration
+from skill_evaluator.runner.session import no_progress
 
 JUDGE = Model(id="judge", provider="replay")
 QUESTIONS = [JudgeQuestion(case_id=f"a/{order}", system="Judge.", user="text", schema={}) for order in (1, 2)]
@@ -34,12 +35,14 @@ def planned(
         mode="pairwise",
         rubric="sha256:1",
         criteria=["tone"],
-        prompts=[load_prompt("pairwise")],
+        prompts=["pairwise"],
         items={"a": "sha256:2"},
         questions=QUESTIONS,
     )
     request = JudgeRequest(seed=seed, replicates=replicates)
-    judge_session = JudgeSession(request=request, models=[judge], session=cast("Session", None))
+    judge_session = JudgeSession(
+        request=request, models=[judge], configuration=cast("Configuration", None), watch=no_progress
+    )
     judging = judge_session.planned(replace(asking, **changed))
     return judging.model_copy(update={"id": judging_id, "created": "2026-03-01T08:00:00Z"})
 
@@ -59,7 +62,7 @@ def test_latest_is_the_newest_judge_run_of_its_mode(tmp_path: Path) -> None:
         ("item 'a'", {"items": {"a": "sha256:9"}}),
         ("replicates", {"replicates": 2}),
         ("judge 'judge'", {"judge": JUDGE.model_copy(update={"profile": "sampled"})}),
-        ("prompts", {"prompts": [load_prompt("direct")]}),
+        ("prompts", {"prompts": ["direct"]}),
         ("the texts of the questions", {"questions": [replace(QUESTIONS[0], user="other"), QUESTIONS[1]]}),
     ],
 )

@@ -86,10 +86,10 @@ def told(primary: str, *mitigations: str) -> str:
     rubric = named(primary, *mitigations)
     if primary == PAIRWISE:
         item = PairItem(id="a", output_1="one", output_2="other")
-        questions = [question for match in make_matches(rubric, [item], 0)[0] for question in match.questions]
+        questions = [question for match in make_matches(rubric, [item], 0) for question in match.questions]
     else:
         single = OutputItem(id="a", output="one", source="other")
-        questions = questions_of(score_questions(rubric, [single], 0)[0])
+        questions = questions_of(score_questions(rubric, [single], 0))
     return json.dumps([[question.system, question.user, question.schema] for question in questions])
 
 

@@ -473,7 +473,7 @@ class Library:
             models: Only these models of models.yaml.
 
         Returns:
-            The text; its `save(path)` writes a file.
+            The text, and its number of rows.
         """
         return export_records(request_of(ExportRequest, locals()), self.recorded)
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skill_evaluator.audit.cube import Cube, Outcomes, cube_of_outcomes, without_gaps
 from skill_evaluator.audit.manifest import (
@@ -107,7 +106,7 @@ class GatheredAudit:
     manifest: AuditManifest
     outcomes: Mapping[str, Outcomes]
     tallies: Mapping[str, CallTally]
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[str, ...]
 
     @property
     def absent(self) -> list[str]:
@@ -154,7 +153,7 @@ def gather(folder: Path, folders: AuditFolders) -> GatheredAudit:
             tallies[model_id] = CallTally.count(planned, outcomes, answers, prices.get(model_id))
     return GatheredAudit(
         manifest=manifest,
-        outcomes={name: Outcomes(questions=tuple(grid.questions), scores=grid.scores) for name, grid in grids.items()},
+        outcomes={name: grid.outcomes for name, grid in grids.items()},
         tallies=tallies,
         remarks=(
             *([_IN_BATCHES] if manifest.transport == "batch" else []),
@@ -179,14 +178,14 @@ class _Grid:
             raise AuditError(
                 f"benchmark '{name}' no longer declares {self._metric}, the metric of the audit {audit.id}"
             )
-        self._scenarios, self.questions = list(audit.scenarios), list(benchmark.cases)
-        shape = (len(audit.models), len(self._scenarios), len(self.questions), audit.replicates)
-        self.scores: NDArray[np.float32] = np.full(shape, np.nan, dtype=np.float32)
+        self._scenarios, questions = list(audit.scenarios), tuple(benchmark.cases)
+        shape = (len(audit.models), len(self._scenarios), len(questions), audit.replicates)
+        self.outcomes = Outcomes(questions=questions, scores=np.full(shape, np.nan, dtype=np.float32))
         declared = labelled.component.digests["datasets"] == benchmark.digests.get("datasets")
         self.remarks = [] if declared else [f"the declarations of benchmark '{name}' changed since the audit began"]
         self.remarks += benchmark.left_out
         cases = [labelled.cases[case] for case in benchmark.cases]
-        scores = stack.enter_context(open_scores(labelled.component, cases, self.scores.size))
+        scores = stack.enter_context(open_scores(labelled.component, cases, self.outcomes.scores.size))
         self._scorer = Scorer(labelled.component, cases, audit.replicates, scores)
 
     def add(self, model: int, replicates: Sequence[Replicate]) -> Counter[str]:
@@ -203,8 +202,9 @@ class _Grid:
                 scored = self._scorer.scored(case, completion.text)
                 kind, score = scored.outcome, scored.metrics[self._metric]
             value = strict_score(kind, score)
-            cell = model, self._scenarios.index(scenario), self.questions.index(case), replicate.call.replicate
-            self.scores[cell] = np.nan if value is None else value
+            question = self.outcomes.questions.index(case)
+            cell = model, self._scenarios.index(scenario), question, replicate.call.replicate
+            self.outcomes.scores[cell] = np.nan if value is None else value
             outcomes[kind] += 1
         return outcomes
 
@@ -230,7 +230,7 @@ def _answers(folder: Path, run: Manifest, remarks: list[str]) -> Iterator[Replic
     """Yield the replicates in a run's journal, even unplanned ones. Append the journal's problems to `remarks`."""
     unplanned = 0
     try:
-        for replicate in read_answers(folder, remarks.append):
+        for replicate in read_answers(folder, remarks):
             unplanned += not run.includes(replicate.call)
             yield replicate
     except RunError as problem:

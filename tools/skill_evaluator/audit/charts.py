@@ -1,12 +1,12 @@
-"""The charts of an audit: the map of ability and fluctuation, and the heat map."""
+"""The charts of an audit: the map of ability and fluctuation, the heat map and the box plot."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import altair as alt
 
-from skill_evaluator.audit.results import QUADRANTS, SCALES, AuditResult, ModelAudit
-from skill_evaluator.audit.statistics import QUADRANT_OF
+from skill_evaluator.audit.results import AuditResult, ModelAudit
+from skill_evaluator.audit.statistics import QUADRANT_OF, QUADRANTS, SCALES
 from skill_evaluator.display import chart_style
 from skill_evaluator.display.safe_text import name_text, visible
 
@@ -18,8 +18,11 @@ _NAME_OFFSET = 9  # pixels from a point to its name
 _TITLES = ("ability: % right, mean over scenarios →", "fluctuation: spread over scenarios, points →")
 _UNGRADED = "no grade"
 _BLUE = "#0072b2"
+_COLOURS = (_BLUE, "#009e73", "#e69f00", "#d55e00")  # Okabe and Ito's
+_SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
 _ARIA = {"description": alt.Description("description:N"), "tooltip": alt.Tooltip("description:N")}
 _CELL_HEIGHT, _WIDE_CELL, _NARROW_CELL, _MANY_SCENARIOS = 21, 54, 40, 14
+_BOX_STEP, _BOX_WIDTH = 26, 640
 _TEXT_ON_DARK, _TEXT_ON_LIGHT = "#fff", "#000"  # text on a cell, whose colour is the same in dark mode
 _MAX_LABEL = 240  # pixels
 _MAX_PALE_DEVIATION = 0.6  # share of the largest deviation; text on deeper colours is white
@@ -131,12 +134,16 @@ def _model_layers(shown: Sequence[dict[str, Any]], axes: _Axes) -> list[Any]:
 
 
 def _grade_encodings(names: Iterable[str]) -> tuple[alt.Color, alt.Shape]:
+    """Return the encodings of the grades, best first, as colours and as shapes."""
     plain = {_UNGRADED}.intersection(shown := set(names))
     scale = next((list(scale) for scale in SCALES.values() if shown - plain <= {*scale}), sorted(shown - plain))
     graded = [*(scale if shown - plain else ()), *plain]
-    colours, shapes = chart_style.grade_scales(graded)
-    legend = chart_style.grade_legend() if shown - plain else None
-    shared: dict[str, Any] = {"sort": graded, "legend": legend}
+    colours = alt.Scale(domain=graded, range=_COLOURS[: len(graded)])
+    if len(graded) > len(_COLOURS):
+        colours = alt.Scale(domain=graded, scheme=alt.SchemeParams(name="viridis", extent=[0, 0.88]))
+    shapes = alt.Scale(domain=graded, range=[_SHAPES[at % len(_SHAPES)] for at in range(len(graded))])
+    legend = alt.Legend(title="grade", orient="top", direction="horizontal", symbolOpacity=1, offset=24)
+    shared: dict[str, Any] = {"sort": graded, "legend": legend if shown - plain else None}
     return alt.Color("grade:N", scale=colours, **shared), alt.Shape("grade:N", scale=shapes, **shared)
 
 
@@ -147,9 +154,7 @@ def heat_map(result: AuditResult) -> Any:
     rows = [{**row, "pale": abs(row["deviation"]) > _MAX_PALE_DEVIATION * largest} for row in rows]
     across, cell = _scenario_axis(result)
     width = cell * len(result.scenarios)
-    names = [name_text(model.model) for model in result.ablest_first()]
-    models = alt.Y("model:N", sort=names, title=None, axis=_name_axis("left"))
-    base = chart_style.drawn_from(rows).encode(x=across, y=models)
+    base = chart_style.drawn_from(rows).encode(x=across, y=_model_axis(result.ablest_first()))
     colour = alt.Color(
         "deviation:Q",
         scale=alt.Scale(scheme="redblue", domain=[-largest, largest], domainMid=0),
@@ -183,6 +188,39 @@ def _cells(model: ModelAudit) -> list[dict[str, Any]]:
     ]
 
 
+def box_chart(result: AuditResult) -> Any:
+    """Draw a box plot of each model's scores in the scenarios. The ablest model is on top."""
+    rows = [
+        {**row, "value": score, "grade": _UNGRADED if model.grade is None else visible(model.grade)}
+        for model in result.models
+        for row, score in zip(_cells(model), model.scenarios.values(), strict=True)
+    ]
+    base = chart_style.drawn_from(rows).encode(
+        x=alt.X("value:Q", title="% right in a scenario", scale=alt.Scale(zero=False)),
+        y=_model_axis(result.ablest_first()),
+    )
+    boxes = base.mark_boxplot(
+        extent="min-max",
+        size=13,
+        opacity=0.45,
+        median={"color": chart_style.INK, "strokeWidth": 2},
+        rule={"color": chart_style.GREY},
+        box={"stroke": chart_style.GREY, "strokeWidth": 0.6},
+    ).encode(color=_grade_encodings(row["grade"] for row in rows)[0])
+    dots = base.mark_circle(color=chart_style.INK, opacity=0.5, size=16, aria=False)
+    heading = chart_style.title(
+        "Spread over the scenarios",
+        "Box: the middle half; line: the median; whiskers: the worst and the best scenario; dots: scenarios.",
+        width=_BOX_WIDTH,
+    )
+    height = _BOX_STEP * len(result.models)
+    return alt.layer(boxes, dots).properties(width=_BOX_WIDTH, height=height, title=heading)
+
+
+def _model_axis(models: Iterable[ModelAudit]) -> alt.Y:
+    return alt.Y("model:N", sort=[name_text(model.model) for model in models], title=None, axis=_name_axis("left"))
+
+
 def _scenario_axis(result: AuditResult) -> tuple[alt.X, int]:
     """Return the axis of scenario names, and the width of one scenario in pixels."""
     names = [name_text(name) for name in result.scenarios]
@@ -197,4 +235,4 @@ def _name_axis(orient: Any, angle: int = 0) -> alt.Axis:
     )
 
 
-CHARTS_BY_NAME: Mapping[str, Callable[[AuditResult], Any]] = {"map": quadrant_map, "heat": heat_map}
+CHARTS_BY_NAME: Mapping[str, Callable[[AuditResult], Any]] = {"map": quadrant_map, "boxes": box_chart, "heat": heat_map}

@@ -49,7 +49,7 @@ from skill_evaluator.runner.prices import (
     refuse_unpriced,
     sum_of,
 )
-from skill_evaluator.runner.schedule import Call, build_request, refuse_amounts
+from skill_evaluator.runner.schedule import build_request, refuse_amounts
 from skill_evaluator.runner.session import with_keys
 from skill_evaluator.text import counted, digest, listed, nearest
 
@@ -221,11 +221,9 @@ class DrawnAudit:
             for scenario, template in self.scenarios.items()
         }
 
-    def request(self, run: Run, call: Call) -> Request:
-        """Build the request of a call."""
-        component, case = self._prompt_and_case(call.case_id)
-        max_tokens, seed = run.model.params.max_output_tokens, run.manifest.seed
-        return build_request(component, case, replicate=call.replicate, seed=seed, max_output_tokens=max_tokens)
+    def request(self, _: Run, cell: str) -> Request:
+        """Build the request of a cell, `<benchmark>/<scenario>/<case>`."""
+        return build_request(*self._prompt_and_case(cell))
 
     def _prompt_and_case(self, cell: str) -> tuple[Component, Case]:
         benchmark, scenario, name = cell.split("/")

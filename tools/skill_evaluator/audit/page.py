@@ -7,28 +7,26 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from skill_evaluator.audit.auditing import ReportedAudit
 from skill_evaluator.audit.calls import AuditResults, CallTally
 from skill_evaluator.audit.cube import write_cube
 from skill_evaluator.audit.family import FamilyCheck, Trial
 from skill_evaluator.audit.manifest import DrawnAudit
 from skill_evaluator.audit.request import ScenariosCheckRequest
 from skill_evaluator.audit.results import (
-    QUADRANTS,
-    QUARTERS,
     REPORTED,
     AuditResult,
     BenchmarkFigures,
     BenchmarkUsed,
     ModelAudit,
     Regime,
-    ScenarioEffect,
-    Thresholds,
+    ReportedAudit,
 )
+from skill_evaluator.audit.statistics import QUADRANTS, QUARTERS, ScenarioEffect, Thresholds
 from skill_evaluator.display import cost_words
 from skill_evaluator.display.pages import (
     Block,
     Chart,
+    Closing,
     Drawing,
     Fold,
     ForMedia,
@@ -117,6 +115,7 @@ def draw(page: Page, folder: Path) -> list[Path]:
 def _summary_blocks(result: AuditResult) -> Iterator[Block]:
     yield ForMedia(("terminal", "markdown"), [Heading("Stability audit", level=2)])
     yield ForMedia(("site",), [Heading("Grades and advice")])
+    yield ForMedia(("terminal", "markdown"), [Closing(list(_conclusion(result)))])  # the site has it above the heading
     yield Line(f"{_size_text(result)}.")
     style = "yellow" if result.neutrality.verdict.startswith("not") else ""
     yield Line("Neutrality: ", _neutrality_text(result), style=style)
@@ -146,6 +145,17 @@ def _summary_blocks(result: AuditResult) -> Iterator[Block]:
     yield Lines([f"{thresholds}.", f"Noise: {_noise_text(result)}", *advice], "-")
     title = f"Map of {counted(len(result.models), 'model')}, ability across and fluctuation up"
     yield _chart("map", result, title, models)
+
+
+def _conclusion(result: AuditResult) -> Iterator[Line]:
+    finding, reason = finding_text(result)
+    yield Line(f"{finding}: {reason}", style="bold")
+    settled = [model.model for model in result.best_first() if model.settled]
+    unsettled = [model.model for model in result.best_first() if model.settled is False]
+    if settled:
+        yield Line(f"how sure: settled grades: {listed(settled, _MAX_SAFE_DEFAULTS)}")
+    if unsettled:
+        yield Line(f"next: add questions to settle the grades of {listed(unsettled, _MAX_SAFE_DEFAULTS)}")
 
 
 def _advice(regime: Regime) -> str:
@@ -182,9 +192,13 @@ def _model_blocks(result: AuditResult) -> Iterator[Block]:
         "μ: mean score over the scenarios; σ: its standard deviation over them; noise: standard deviation of a score "
         "within a scenario. Intervals are for these scenarios and other questions like these."
     )
-    known = [name for name, *cells in zip(columns, *rows, strict=True) if any(cell.text != "–" for cell in cells)]
+    columns_with_values = [
+        name for name, *cells in zip(columns, *rows, strict=True) if any(cell.text != "–" for cell in cells)
+    ]
     sheet = Sheet(columns=columns, rows=rows, numbers=frozenset(amounts), whole=_UNBROKEN)
-    yield replace(sheet.only(*known), caption="Figures of each model", note=note)
+    yield replace(sheet.only(*columns_with_values), caption="Figures of each model", note=note)
+    title = f"Spread of {counted(len(rows), 'model')} over the scenarios, the ablest on top"
+    yield _chart("boxes", result, title, _score_sheet(result))
 
 
 def _scenario_blocks(result: AuditResult) -> Iterator[Block]:
@@ -273,7 +287,7 @@ def _grade_cell(grade: str | None, before: str | None = None) -> Cell:
     return Cell("–") if grade is None else Cell(grade, "" if before in (None, grade) else "yellow", code=True)
 
 
-def _chart(name: Literal["map", "heat"], result: AuditResult, title: str, figures: Sheet) -> Chart:
+def _chart(name: Literal["map", "boxes", "heat"], result: AuditResult, title: str, figures: Sheet) -> Chart:
     def draw_chart() -> Any:
         from skill_evaluator.audit import charts  # imports altair, which is optional
 
@@ -338,27 +352,19 @@ _REMARKS = ("scenario", "", "rule", "remark")
 def print_size(drawn: DrawnAudit, form: Format) -> None:
     """Print the size of an audit to stdout."""
     audit = drawn.manifest
-    print_page(
-        form,
-        json=lambda: {
-            "scenarios": list(audit.scenarios),
-            "benchmarks": [
-                {**benchmark.model_dump(include=_BENCHMARK_KEYS), "questions": len(benchmark.cases)}
-                for benchmark in audit.benchmarks
-            ],
-            "questions": audit.questions_in_all,
-            "replicates": audit.replicates,
-            "seed": audit.seed,
-            "models": [asdict(model) for model in drawn.estimates],
-            "total": asdict(drawn.total),
-            "doubts": audit.doubts,
-        },
-        page=lambda: _size_page(drawn),
-    )
-
-
-def _size_page(drawn: DrawnAudit) -> Page:
-    audit = drawn.manifest
+    content = {
+        "scenarios": list(audit.scenarios),
+        "benchmarks": [
+            {**benchmark.model_dump(include=_BENCHMARK_KEYS), "questions": len(benchmark.cases)}
+            for benchmark in audit.benchmarks
+        ],
+        "questions": audit.questions_in_all,
+        "replicates": audit.replicates,
+        "seed": audit.seed,
+        "models": [asdict(model) for model in drawn.estimates],
+        "total": asdict(drawn.total),
+        "doubts": audit.doubts,
+    }
     questions = f"{counted(audit.questions_in_all, 'question')} of {counted(len(audit.benchmarks), 'benchmark')}"
     models, scenarios = counted(len(audit.models), "model"), counted(len(audit.scenarios), "scenario")
     factors = " × ".join((models, scenarios, questions, counted(audit.replicates, "replicate")))
@@ -379,7 +385,7 @@ def _size_page(drawn: DrawnAudit) -> Page:
         ForMedia(("markdown",), [Lines(audit.doubts, "-")]),  # the terminal has them on stderr
         Line(f"{f'{COST_OF_BATCHES}; ' * (audit.transport == 'batch')}dry run: no call was made, nothing was written."),
     ]
-    return page_of("the size", blocks)
+    print_page(form, json=lambda: content, page=lambda: page_of("the size", blocks))
 
 
 def print_audit_runs(results: AuditResults, form: Format) -> None:

@@ -25,7 +25,9 @@ Missing = Literal["refuse", "questions", "scenarios", "models"]  # an error, or 
 
 @options
 class AuditFolders(LibraryOptions):
-    """The folders that an audit reads."""
+    """The folders of a library and of its audits."""
+
+    audits: Audits = AUDITS
 
     @cached_property
     def limits(self) -> SafetyLimits:
@@ -51,7 +53,6 @@ class AuditRunRequest(LimitsOption, AuditFolders):
     run: str | None = option("Continue the audit with this id or in this folder.", metavar="ID")
     dry_run: bool = flag("Check inputs and print the maximum cost; make no call.")
     batch: Batch = False
-    audits: Audits = AUDITS
 
     @property
     def resumed(self) -> str | None:
@@ -72,7 +73,6 @@ class AuditReportRequest(AuditFolders):
     missing: Missing = rare("If scores are missing: refuse, or what to exclude.", "refuse")
     grades: int = rare("Number of grades: 4, or 8 for 20 models or more.", 4, metavar="4|8")
     out: Path | None = option("Folder for page and charts; default: the audit's folder.", metavar="DIR")
-    audits: Audits = AUDITS
 
 
 @options
@@ -81,4 +81,3 @@ class ScenariosCheckRequest(AuditFolders):
 
     family: str | None = argument("A folder in .evaluator/scenarios; default: the files there.", None)
     trial: Path | None = option("Audit whose scores are shown; default: the newest of these.", metavar="DIR")
-    audits: Audits = AUDITS

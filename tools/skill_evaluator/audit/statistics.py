@@ -15,14 +15,27 @@ The first is reported and subtracted; the second gives the intervals. Variance c
 """
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import numpy as np
+from pydantic import Field
 
 from skill_evaluator.audit.cube import Cube, Floats, Outcomes
-from skill_evaluator.audit.results import QUARTERS, SCALES, Medians, Neutrality, Quadrant, ScenarioEffect, Thresholds
 from skill_evaluator.errors import AuditError
+from skill_evaluator.files import FrozenModel
 from skill_evaluator.stats import Interval, t_quantile
 
+Quadrant = Literal["safe default", "predictable baseline", "strong but scenario-fragile", "avoid"]
+QUADRANTS: dict[Quadrant, str] = {  # numbered as in the paper
+    "safe default": "Q1",
+    "predictable baseline": "Q2",
+    "avoid": "Q3",
+    "strong but scenario-fragile": "Q4",
+}
+QUARTERS = ("AAA", "AA", "A", "BBB")
+_FINER = ("AAA", "AA+", "AA", "AA-", "A+", "A", "A-", "BBB")
+SCALES = {len(scale): scale for scale in (QUARTERS, _FINER)}
+GRADE_ORDER = {grade: index for index, grade in enumerate(_FINER)}  # the grades of both scales, best first
 MIN_MODELS_FOR_FINER_GRADES = 20  # gives each grade more than two models
 MIN_SCENARIOS_TO_COMPARE = 4
 NEUTRALITY_LIMIT = 3.4  # standard errors; at most 9 % of neutral audits exceed it (`benchmarks/audit_neutrality.py`)
@@ -34,6 +47,41 @@ QUADRANT_OF: dict[tuple[bool, bool], Quadrant] = {  # keys: able, stable
     (False, True): "predictable baseline",
     (False, False): "avoid",
 }
+
+
+class Thresholds(FrozenModel):
+    """Quartiles of the fluctuation over the cohort. `cuts`: upper bounds by grade, if there are more than 4 grades."""
+
+    q25: float
+    q50: float
+    q75: float
+    cuts: dict[str, float] = {}
+
+
+class Medians(FrozenModel):
+    """The medians of ability and fluctuation over the cohort, which separate the quadrants."""
+
+    ability: float
+    fluctuation: float
+
+
+class ScenarioEffect(FrozenModel):
+    """The median shift of a scenario over the models; `ratio` is its size in standard errors."""
+
+    scenario: str
+    shift: float
+    ratio: float | None = None
+    significant: bool
+
+
+class Neutrality(FrozenModel):
+    """Whether the scenarios are equally hard. `means` has each scenario's mean over the models, in order."""
+
+    means: list[float]
+    range: float = Field(description="largest less smallest mean")
+    limit: float | None = Field(default=None, description="a larger ratio is significant; null: not tested")
+    shifts: list[ScenarioEffect] = []
+    verdict: str
 
 
 def scale_of(bins: int, models: int) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from operator import itemgetter
+from operator import attrgetter
 from pathlib import Path
 from typing import Literal
 
@@ -59,18 +59,17 @@ def _lint_rubric(path: Path, *, follow_links: bool) -> LintedRubric:
         return LintedRubric(file=str(path), remarks=(remark,))
     rubric, problems = text.check()
     criteria = () if rubric is None else rubric.criteria
-    found: list[tuple[int, Severity, str, str]] = [(each.line, "error", "format", each.message) for each in problems]
+    remarks = [Remark(severity="error", rule="format", line=each.line, message=each.message) for each in problems]
     if rubric is not None and rubric.unreviewed:
         message = "a model drafted this rubric and nobody reviewed it; review it, then remove `unreviewed`"
-        found.append((text.line(("unreviewed",)), "warning", "unreviewed", message))
+        line = text.line(("unreviewed",))
+        remarks.append(Remark(severity="warning", rule="unreviewed", line=line, message=message))
     for index, criterion in enumerate(criteria):
         for severity, rule, location, message in (*_level_faults(criterion), *_method_faults(criterion)):
             line = text.line(_json_path(text, location) if text.has_levels else ("criteria", index, *location))
-            found.append((line, severity, rule, f"'{criterion.name}': {message}"))
-    remarks = (
-        Remark(severity=severity, rule=rule, line=line, message=message)
-        for line, severity, rule, message in sorted(found, key=itemgetter(0))
-    )
+            message = f"'{criterion.name}': {message}"
+            remarks.append(Remark(severity=severity, rule=rule, line=line, message=message))
+    remarks.sort(key=attrgetter("line"))
     return LintedRubric(file=str(path), criteria=tuple(each.id for each in criteria), remarks=tuple(remarks))
 
 

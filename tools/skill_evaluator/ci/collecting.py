@@ -218,7 +218,7 @@ def _judged(gathered: GatheredRun, arrivals: Arrivals, cases: Sequence[Case], re
             continue
         manifests.append(judge_manifest)
         with suppress(RunError):  # an output with an unreadable verdict counts as not judged
-            replicates = journal.read_answers(folder, lambda _: None)
+            replicates = journal.read_answers(folder, [])
             answered |= {replicate.call.case_id: replicate for replicate in replicates if replicate.answered}
     answers = SentenceAnswers(manifest=manifests[0] if manifests else None, answered=answered)
     return judged_by(
@@ -230,21 +230,21 @@ def _verdicts(
     records: Iterable[Record], checkout: CiOptions, *, again: bool
 ) -> tuple[list[ComparisonResult], dict[str, SkillEvaluatorError]]:
     """Compare final runs with baselines or, if `again`, their earlier runs. Return verdicts and errors by component."""
+
+    def verdict_on(skill: str, final: Sequence[Record]) -> ComparisonResult | None:
+        component, settings = checkout.component(skill), checkout.configuration.settings
+        recorded = RecordedComponent(component=component, archive=checkout.archive(component), settings=settings)
+        verdict = recorded.drift_of(final) if again else recorded.verdict_on(final)
+        return verdict and verdict.model_copy(update={"ship": recorded.ship_words()})
+
     verdicts, undecided = [], {}
     for skill, final in by_key((record.skill, record) for record in records if record.is_final).items():
-        verdict = result_or_error(skill, partial(_verdict, skill, final, checkout, again=again))
+        verdict = result_or_error(skill, partial(verdict_on, skill, final))
         if isinstance(verdict, SkillEvaluatorError):
             undecided[skill] = verdict
         elif verdict is not None:
             verdicts.append(verdict)
     return verdicts, undecided
-
-
-def _verdict(skill: str, final: Sequence[Record], checkout: CiOptions, *, again: bool) -> ComparisonResult | None:
-    component, settings = checkout.component(skill), checkout.configuration.settings
-    recorded = RecordedComponent(component=component, archive=checkout.archive(component), settings=settings)
-    verdict = recorded.drift_of(final) if again else recorded.verdict_on(final)
-    return verdict and verdict.model_copy(update={"ship": recorded.ship_words()})
 
 
 def _lost_values(
@@ -480,7 +480,7 @@ def _read_answers(folder: Path, path: str, planned: journal.Manifest) -> tuple[l
     """Return the readable outputs of an artifact, unplanned ones included, and messages about its problems."""
     replicates, problems = list[Replicate](), list[str]()
     try:
-        for replicate in journal.read_answers(folder, problems.append):
+        for replicate in journal.read_answers(folder, problems):
             replicates.append(replicate)
     except RunError as problem:
         problems.append(str(problem))

@@ -24,6 +24,7 @@ from skill_evaluator.library.options import COMPONENTS, CONFIG, argument, flag, 
 from skill_evaluator.library.reading import parse_yaml, yaml_text
 from skill_evaluator.library.sources import NOT_READ, component_names, formats, source_of
 from skill_evaluator.library.sources.tree import folder_tree
+from skill_evaluator.library.versions import Problem
 from skill_evaluator.providers import PROVIDERS, Configuration
 from skill_evaluator.repository import Repository
 from skill_evaluator.scoring.parallel import map_in_processes
@@ -51,11 +52,11 @@ def with_identity(workflow: str) -> str:
     return workflow.replace(_LAST_KEY_LINE, identifiers + _LAST_KEY_LINE)
 
 
-def stale_workflows(config: Path, configuration: Configuration) -> dict[Path, str]:
-    """Return a message by path if evaluate.yml lacks keys or permissions that models.yaml requires, else {}."""
+def stale_workflows(config: Path, configuration: Configuration) -> list[Problem]:
+    """Return a problem if evaluate.yml lacks keys or permissions that models.yaml requires, else []."""
     path = config.parent / WORKFLOWS / EVALUATE
     if not path.exists():
-        return {}
+        return []
     text = read_text(path)
     keys = {key_variable_of(model, configuration.kinds[model.provider]) for model in configuration.models}
     missing = [
@@ -67,7 +68,8 @@ def stale_workflows(config: Path, configuration: Configuration) -> dict[Path, st
     if any(model.auth == "oidc" for model in configuration.models) and "id-token: write" not in evaluate_job:
         missing.append("id-token: write (below permissions; `skill-evaluator init --workflows --keyless` writes it)")
     message = f"{path.as_posix()} lacks lines that models.yaml requires; add to the job `evaluate`"
-    return {path: f"{message}: {'; '.join(missing)}"} if missing else {}
+    message = f"{message}: {'; '.join(missing)}"
+    return [Problem(file=path.as_posix(), line=1, message=message)] if missing else []
 
 
 @options

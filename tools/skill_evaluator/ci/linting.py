@@ -65,15 +65,15 @@ class LintRequest(cli.LibraryOptions):
 class LintedLibrary:
     """The lint results of components; `problems` has all their problems with file and line.
 
-    The other fields are messages by file: `broken` for wrong settings, `stale` for workflows that lack lines, and
-    `edited` for changed files that decide how changes are checked, and for leaderboards deleted with their component.
+    `broken` are problems of the settings, `stale` those of workflows that lack lines. `edited` are changed files that
+    decide how changes are checked, and leaderboards that were deleted with their component.
     """
 
     components: Sequence[LintResult]
     problems: Sequence[Problem]
-    broken: Mapping[Path, str]
-    stale: Mapping[Path, str]
-    edited: Mapping[Path, str]
+    broken: Sequence[Problem]
+    stale: Sequence[Problem]
+    edited: Sequence[Problem]
 
 
 def lint(request: LintRequest) -> LintedLibrary:
@@ -88,17 +88,19 @@ def lint(request: LintRequest) -> LintedLibrary:
             print(f"fixed: {path}", file=sys.stderr)
     settings = load_settings(request.config)
     read_calibration(request.config, settings)
-    folder, past_library, edited, commit = request.components.as_posix(), None, {}, _base_commit(request)
+    folder, past_library, commit = request.components.as_posix(), None, _base_commit(request)
+    edited: Sequence[Problem] = ()
     if commit is not None:
         repository = Repository(request.components)
         folder = repository.relative_path(request.components)
         names = names if request.names else _touched(request, repository, commit, names)
         past_library = library_at_commit(repository, commit, folder, names)
-        edited = {Path(path): words for path, words in _edited(request, repository, commit, folder)}
+        edited = list(_edited(request, repository, commit, folder))
     has_models = (request.config / "models.yaml").exists()
     models = load_models(request.config, settings.limits) if has_models else ()
     component_names = _all_names(request.components) if request.components.is_dir() else names
-    unknown_settings = list(_unknown_names(settings.policy, component_names, models))
+    wrong_settings = "; ".join(_unknown_names(settings.policy, component_names, models))
+    settings_file = (request.config / "settings.yaml").as_posix()
 
     def check(name: str) -> tuple[LintResult, list[Problem]]:
         if request.no_cases:
@@ -114,7 +116,7 @@ def lint(request: LintRequest) -> LintedLibrary:
 
     checked = list(map_in_processes(check, names))
     components = [linted for linted, _ in checked]
-    stale: Mapping[Path, str] = {}
+    stale: Sequence[Problem] = ()
     if has_models:
         configuration = read_configuration(request.config)
         stale = stale_workflows(request.config, configuration)
@@ -122,7 +124,7 @@ def lint(request: LintRequest) -> LintedLibrary:
     return LintedLibrary(
         components=components,
         problems=[problem for _, problems in checked for problem in problems],
-        broken={request.config / "settings.yaml": "; ".join(unknown_settings)} if unknown_settings else {},
+        broken=[Problem(file=settings_file, line=1, message=wrong_settings)] if wrong_settings else [],
         stale=stale,
         edited=edited,
     )
@@ -143,14 +145,14 @@ def _with_judge_key(linted: LintResult, config: Path, configuration: Configurati
     return replace(linted, hints=[*linted.hints, hint])
 
 
-def _edited(request: LintRequest, repository: Repository, commit: str, folder: str) -> Iterator[tuple[str, str]]:
-    """Yield (path, message) of changed workflows and requirements, and of leaderboards deleted with their component."""
+def _edited(request: LintRequest, repository: Repository, commit: str, folder: str) -> Iterator[Problem]:
+    """Yield the changed workflows and requirements, and the leaderboards that were deleted with their component."""
     message = "this change edits a file that checks changes; review it before the merge"
     config = repository.relative_path_without_links(request.config)
     for checked, pattern in ((".github", "*"), (config, "requirements*")):
         before, after = (repository.files(ref, checked) for ref in (commit, str(repository.commit("HEAD"))))
         changed = {path for path, _ in before.items() ^ after.items() if fnmatch(PurePosixPath(path).name, pattern)}
-        yield from ((path, f"{path}: {message}") for path in sorted(changed))
+        yield from (Problem(file=path, line=1, message=f"{path}: {message}") for path in sorted(changed))
     boards = [path for path in repository.files(commit, folder) if path.endswith("/leaderboard.json")]
     deleted = [path for path in boards if not any((repository.root / path).with_name(kept).exists() for kept in _KEPT)]
     folders = [path.parent for path in request.components.glob("*/prompt.md") if deleted]
@@ -160,7 +162,8 @@ def _edited(request: LintRequest, repository: Repository, commit: str, folder: s
         name = Path(path).parent.name
         if name not in renamed:
             reason = f"{path}: '{name}' was deleted with its records, so a later version would have no baseline"
-            yield path, f"{reason} (if it was renamed, add formerly: {name} to its prompt.md)"
+            advice = f"if it was renamed, add formerly: {name} to its prompt.md"
+            yield Problem(file=path, line=1, message=f"{reason} ({advice})")
 
 
 def _unknown_names(policy: Policy, components: Sequence[str], models: Sequence[Model]) -> Iterator[str]:
@@ -270,9 +273,9 @@ class DoctorReport(StrictModel):
 class _SecretNames:
     """Names of secrets by environment, and of the repository with its organisation; None if they cannot be listed."""
 
-    repository: str | None
-    environments: Mapping[str, frozenset[str] | None] | None
-    secrets: frozenset[str] | None
+    repository: str | None = None
+    environments: Mapping[str, frozenset[str] | None] | None = None
+    secrets: frozenset[str] | None = None
 
 
 def examine(configuration: Configuration, config: Path) -> DoctorReport:
@@ -289,7 +292,7 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
     problems = (
         *(f"{name} does not answer: {message}" for name, message in failures.items() if message),
         *_problems_of_keys(keys, names),
-        *stale_workflows(config, configuration).values(),
+        *(problem.message for problem in stale_workflows(config, configuration)),
         *_placeholders(config),
         *_not_ignored(configuration.settings),
     )
@@ -421,7 +424,6 @@ def _programs() -> Iterator[tuple[str, ProgramUnderTest]]:
 
 def _read_names(wanted: Collection[str], folder: Path, unseen: list[str]) -> _SecretNames:
     """List the secrets of the `wanted` environments and of a folder's repository; add unreadable ones to `unseen`."""
-    unknown = _SecretNames(repository=None, environments=None, secrets=None)
     try:
         name = os.environ.get("GITHUB_REPOSITORY", "")
         if not name:
@@ -433,7 +435,7 @@ def _read_names(wanted: Collection[str], folder: Path, unseen: list[str]) -> _Se
         root = f"repos/{name}"
         if _read_api(root, unseen) is None:
             unseen.append(f"GitHub: cannot read {unseen.pop()}")
-            return unknown
+            return _SecretNames()
         listing = _read_api(f"{root}/environments?per_page=100", unseen)
         environments = None
         if listing is not None:
@@ -444,7 +446,7 @@ def _read_names(wanted: Collection[str], folder: Path, unseen: list[str]) -> _Se
             secrets |= _secret_names(f"{root}/actions/organization-secrets", []) or frozenset()
     except ConfigError as problem:
         unseen.append(f"GitHub: {problem}")
-        return unknown
+        return _SecretNames()
     return _SecretNames(repository=name, environments=environments, secrets=secrets)
 
 

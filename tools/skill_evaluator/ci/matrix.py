@@ -302,10 +302,10 @@ def environment_of(model: Model, kind: ProviderKind) -> str:
     return "eval-" + re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
-def with_baseline(wanted: PlannedEvaluation, archive: Archive, policy: Policy, *, fresh: bool) -> PlannedEvaluation:
-    """Return the evaluation with its interleaved baseline if there is one; warn if the baseline cannot be called.
+def with_baseline(wanted: PlannedEvaluation, archive: Archive, policy: Policy) -> PlannedEvaluation:
+    """Return the evaluation with its interleaved baseline, if there is one, and a seed that no record of the two has.
 
-    `fresh` selects a seed that no record of the two versions has.
+    Warn if the baseline cannot be called.
     """
     component, model, manifest = wanted.component, wanted.run.model, wanted.run.manifest
     try:
@@ -318,7 +318,7 @@ def with_baseline(wanted: PlannedEvaluation, archive: Archive, policy: Policy, *
             baseline = replace(baseline, version=row.version)
         refuse_unfilled(baseline, wanted.cases.values(), component)
         versions = (baseline.version, component.version)
-        seed = fresh_seed(archive, model.id, versions, manifest.seed) if fresh else manifest.seed
+        seed = fresh_seed(archive, model.id, versions, manifest.seed)
         return replace(
             wanted,
             run=replace(wanted.run, manifest=manifest.model_copy(update={"seed": seed})),

@@ -58,7 +58,6 @@ class PlanRequest(matrix.CiOptions, cli.FormatOption):
     base: str | None = cli.option("Plan components with a new version since this commit.", metavar="COMMIT")
     models: cli.OnlyModels = ()
     replicates: int | None = cli.option("Calls per case and model; default 10 (settings.yaml).", None, "-n")
-    seed: int | None = cli.rare("Seed of the calls; default: `seed` of settings.yaml, else 0.")
     max_cost: float | None = cli.option("Maximum cost of all jobs together, in USD.", metavar="USD")
     pull_request: str | None = cli.rare("Plan drafts for the pull request with this merge commit.", metavar="COMMIT")
     drift: bool = cli.rare("Plan recorded versions again, to detect a changed model.", False)
@@ -239,11 +238,8 @@ def _on_models(
 ) -> Iterator[matrix.PlannedEvaluation]:
     configuration, sizes = with_program(request.configuration, component), input_sizes(component, cases)
     settings, models = configuration.settings, {model.id: model for model in configuration.models}
-    size = RunSize(
-        replicates=request.replicates or settings.replicates,
-        seed=settings.seed if request.seed is None else request.seed,
-        invocation=plan.invocation,
-    )
+    replicates = request.replicates or settings.replicates
+    size = RunSize(replicates=replicates, seed=settings.seed, invocation=plan.invocation)
     selected = [models[model_id] for model_id in ids if model_id in models]
     for run in new_runs(component, cases, selected, component.results_dir, configuration.kinds, size):
         model, excluded = run.model, run.manifest.not_applicable
@@ -259,7 +255,7 @@ def _on_models(
         except SkillEvaluatorError as problem:
             plan.skipped.append(OnModels(skill=component.name, models=[model.id], reason=str(problem)))
             continue
-        if request.drift and request.seed is None:
+        if request.drift:
             seed = fresh_seed(archive, model.id, versions_patched_to(archive.entries, component.version), size.seed)
             run = replace(run, manifest=run.manifest.model_copy(update={"seed": seed}))
         wanted = matrix.PlannedEvaluation(
@@ -271,7 +267,7 @@ def _on_models(
             judge=None if judge is None else (judge, configuration.kinds[judge.provider]),
         )
         if settings.policy.design == "beside" and not request.drift:
-            wanted = matrix.with_baseline(wanted, archive, settings.policy, fresh=request.seed is None)
+            wanted = matrix.with_baseline(wanted, archive, settings.policy)
         yield wanted
 
 

@@ -40,7 +40,6 @@ class PublishRequest(ComponentsOption, FormatOption):
     )
     to: str = rare("Branch that CI evaluates; `--mode push` also pushes to it.", "main", metavar="BRANCH")
     branch: str = rare("Branch to push to, unless `--mode push`.", "skill-evaluator-records", metavar="BRANCH")
-    remote: str = rare("Git remote to push to.", "origin", metavar="NAME")
 
     @property
     def target(self) -> str:
@@ -121,7 +120,7 @@ def _read_collected(folder: Path, skill: str, run_id: str) -> Record:
 def publish_records(
     repository: Repository, records: Sequence[Record], request: PublishRequest, wait: Callable[..., None] = time.sleep
 ) -> str | None:
-    """Add records to a branch of a remote; return the pushed commit, or None if nothing was new.
+    """Add records to a branch of `origin`; return the pushed commit, or None if nothing was new.
 
     Raise GitError if the remote refuses or the branch keeps moving. Raise LeaderboardError, after all other records are
     pushed, if a record exists with other content or does not fit its leaderboard.
@@ -136,14 +135,12 @@ def publish_records(
         tip = parents[-1] if parents else None
         files, problems = _derive_files(repository, tip, [*waiting, *records], folder)
         commit = repository.add(parents, files, _commit_message(records))
-        if commit is None or repository.push(request.remote, commit, request.target):
+        if commit is None or repository.push(commit, request.target):
             if problems := [*unreadable, *problems]:
                 raise LeaderboardError("; ".join(map(str, problems)))
             return commit
         longest_attempt_s = max(longest_attempt_s, time.monotonic() - started)
-    raise GitError(
-        f"{request.target} of {request.remote} moved {_MAX_ATTEMPTS} times during publishing; run this again"
-    )
+    raise GitError(f"{request.target} of origin moved {_MAX_ATTEMPTS} times during publishing; run this again")
 
 
 def _find_parents(
@@ -153,12 +150,12 @@ def _find_parents(
 
     If both branches moved, the commit merges them: the tree of the evaluated branch, with all records derived again.
     """
-    tip = repository.fetch(request.remote, request.target)
+    tip = repository.fetch(request.target)
     if request.mode == "branch":
         return ([] if tip is None else [tip]), [], []
-    evaluated = tip if request.mode == "push" else repository.fetch(request.remote, request.to)
+    evaluated = tip if request.mode == "push" else repository.fetch(request.to)
     if evaluated is None:
-        message = f"{request.remote} has no branch '{request.to}'; name the evaluated branch with --to (not a tag)"
+        message = f"origin has no branch '{request.to}'; name the evaluated branch with --to (not a tag)"
         raise GitError(message)
     if tip is None or repository.is_ancestor(tip, evaluated):
         return [evaluated], [], []

@@ -2,12 +2,12 @@
 
 import sys
 
-from skill_evaluator.audit.auditing import report_audit
 from skill_evaluator.audit.calls import run_audit
 from skill_evaluator.audit.family import check_scenarios
 from skill_evaluator.audit.manifest import draw_audit
 from skill_evaluator.audit.page import print_audit, print_audit_runs, print_family, print_size, write_audit
 from skill_evaluator.audit.request import AuditReportRequest, AuditRunRequest, ScenariosCheckRequest
+from skill_evaluator.audit.results import report_audit
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USER_ERROR
 from skill_evaluator.judges.prompting.judging import JudgeRunSize
 from skill_evaluator.judges.workflows.drafting import draft_scenarios

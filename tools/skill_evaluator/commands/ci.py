@@ -79,7 +79,7 @@ def publish(options: PublishRequest) -> int:
     if done.records and done.commit is None:
         message = f"{counted(len(done.records), 'record')} already on {done.branch}: nothing to do"
     elif done.records:
-        message = f"{counted(len(done.records), 'record')} on {done.branch} of {options.remote} by {done.commit}"
+        message = f"{counted(len(done.records), 'record')} on {done.branch} of origin by {done.commit}"
     print_page(
         options.format,
         json=lambda: {"records": done.records, "branch": done.branch, "commit": done.commit},

@@ -157,13 +157,13 @@ def lint(options: LintOptions) -> int:
     linted = linting.lint(options)
     print_linted(linted, options.format)
     mark_linted(linted, options.platform)
-    wrong = list(linted.broken.values())
+    wrong = [problem.message for problem in linted.broken]
     if linted.problems:
         bad = sum(bool(component.problems) for component in linted.components)
         of = counted(len(linted.components), "component")
         wrong.insert(0, f"{counted(len(linted.problems), 'problem')} in {bad} of {of}")
     if options.strict:
-        wrong += [*not_evaluated(linted.components), *linted.stale.values()]
+        wrong += [*not_evaluated(linted.components), *(problem.message for problem in linted.stale)]
     if not wrong:
         return EXIT_OK
     print(f"error: {visible('; '.join(wrong))}", file=sys.stderr)

@@ -14,6 +14,7 @@ from skill_evaluator.display.sheets import write
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, ConfigError, LeaderboardError, SkillEvaluatorError, refuse
 from skill_evaluator.exchange.exported import ExportRequest, export_records
 from skill_evaluator.exchange.imported import ImportRequest, import_results
+from skill_evaluator.files import replace_text
 from skill_evaluator.library import options as cli
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.reports.comparison import comparison_page
@@ -223,7 +224,7 @@ def export(options: ExportRequest) -> int:
     if options.out is None:
         write(exported.text)
         return EXIT_OK
-    exported.save(options.out)
+    replace_text(options.out, exported.text)
     if options.to != "junit":
         print(f"{counted(exported.rows, 'row')} written to {visible(str(options.out))}")
     return EXIT_OK

@@ -21,8 +21,6 @@ _MARK = re.compile(r'<(\w+)((?: [\w:-]+="[^"]*")*?) aria-label="([^"]*)"([^<>]*)
 _FOR_EDITORS = re.compile(r' (?:role|aria-[a-z]+|class|pointer-events|xmlns|xmlns:xlink)="[^"]*"')
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#8f6fd1", "#8c8c8c")  # Okabe and Ito's
 _SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down", "triangle-right", "triangle-left")
-_GRADE_COLOURS = ("#0072b2", "#009e73", "#e69f00", "#d55e00")  # Okabe and Ito's
-_GRADE_SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
 # Model names often share a beginning and differ at the end, so the middle of a long name is cut.
 _SHORT_LABEL = "length(datum.label) > 26 ? slice(datum.label, 0, 11) + '…' + slice(datum.label, -14) : datum.label"
 FONT_SIZE = 11
@@ -30,19 +28,6 @@ _MAX_TEXT = 100  # characters per text; vl-convert aborts the process for very l
 _MAX_NAME = 34
 _MIN_LINE = 75  # characters; a remark makes a narrow chart wider
 NARROW = 300  # width of a chart on a phone, in pixels
-
-
-def grade_scales(grades: Sequence[str]) -> tuple[alt.Scale, alt.Scale]:
-    """Return the scales of colour and shape for grades, which are given best first."""
-    shapes = alt.Scale(domain=grades, range=[_GRADE_SHAPES[at % len(_GRADE_SHAPES)] for at in range(len(grades))])
-    if len(grades) <= len(_GRADE_COLOURS):
-        return alt.Scale(domain=grades, range=_GRADE_COLOURS[: len(grades)]), shapes
-    return alt.Scale(domain=grades, scheme=alt.SchemeParams(name="viridis", extent=[0, 0.88])), shapes
-
-
-def grade_legend() -> alt.Legend:
-    """Return the legend of the grades: one line above the chart, in the colours of the points."""
-    return alt.Legend(title="grade", orient="top", direction="horizontal", symbolOpacity=1, offset=24)
 
 
 def short_name(name: str) -> str:

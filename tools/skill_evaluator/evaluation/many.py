@@ -68,17 +68,15 @@ def dry_run(request: EvaluationRequest) -> DryRun:
     """Estimate the calls and cost of an evaluation without a call. Raise SkillEvaluatorError if an input is invalid."""
     inputs = read_inputs(request)
     kinds = inputs.kinds
-    planned = plan_runs(replace(inputs, request=replace(inputs.request, dry_run=True)))
-    runs = planned.runs
+    runs = plan_runs(replace(inputs, request=replace(inputs.request, dry_run=True))).runs
     chosen = [case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)]
     _check_truth(inputs.component, chosen)
     estimates_of_model: dict[str, list[prices.CostEstimate]] = {}
     remarks, sizes_of_group = _extra_calls(runs), dict[tuple[object, ...], dict[str, prices.InputSize]]()
     for run in runs:
         run_cases = [case for case in chosen if case.id in run.manifest.cases]
-        component = planned.components[run.manifest.run_id]
-        group = (id(component), *run.manifest.cases)  # most models have the same component and cases
-        sizes = sizes_of_group[group] = sizes_of_group.get(group) or prices.input_sizes(component, run_cases)
+        group = (id(run.component), *run.manifest.cases)  # most models have the same component and cases
+        sizes = sizes_of_group[group] = sizes_of_group.get(group) or prices.input_sizes(run.component, run_cases)
         kind, replicates = kinds[run.model.provider], run.manifest.replicates
         run_estimate = prices.estimate(sizes, run.model, kind, replicates, batch=request.batch)
         estimates_of_model.setdefault(run.model.id, []).append(run_estimate)

@@ -23,14 +23,14 @@ from skill_evaluator.evaluation.runs import Inputs, PlannedRuns, read_inputs
 from skill_evaluator.files import FrozenModel, read_text
 from skill_evaluator.library.prompts import Message, Prompt
 from skill_evaluator.records.record import CaseRecord, Record
-from skill_evaluator.runner.journal import Run, RunSize, input_digests, new_runs, outcomes
+from skill_evaluator.runner.journal import ComponentRun, RunSize, input_digests, new_runs, outcomes
 from skill_evaluator.runner.prices import CostEstimate, estimate, input_sizes
 from skill_evaluator.runner.schedule import refuse_amounts
 from skill_evaluator.runner.session import Watch
 from skill_evaluator.stats import ROUNDING, rounded, total_or_none
 from skill_evaluator.text import canonical_json, digest
 from skill_evaluator.verdicts.decide.comparability import Pair, PairedScores, field_scores, strict_scores
-from skill_evaluator.verdicts.decide.measuring import Compared, Floats, measure_all
+from skill_evaluator.verdicts.decide.measuring import Compared, Floats, measure_pair
 from skill_evaluator.verdicts.decide.rules import VerdictRules, has_collapsed, rules_for
 
 _FENCE = re.compile(r"[ \t]*(`{3}|~{3})")
@@ -207,7 +207,7 @@ def mutate(request: MutationRequest, watch: Watch) -> MutationResult:
     planned = _runs(inputs, request.replicates, mutants)
     if request.dry_run:
         results = [MutantResult.view(mutant) for mutant in mutants]
-        estimates = [_estimate(run, planned, inputs) for run in planned.runs]
+        estimates = [_estimate(run, inputs) for run in planned.runs]
         calls, cost = sum(each.calls for each in estimates), total_or_none(each.cost_upper_usd for each in estimates)
     else:
         if inputs.models[0].provider == "replay":
@@ -254,7 +254,7 @@ def _read_inputs(request: MutationRequest) -> Inputs:
 def _runs(inputs: Inputs, replicates: int, mutants: Sequence[Mutant]) -> PlannedRuns:
     """Plan the runs of the whole prompt, its controls and the mutants. Raise RunError if there are too few cases."""
     component, seed = inputs.component, inputs.settings.seed
-    size = RunSize(replicates=replicates, seed=seed)
+    size = RunSize(replicates=replicates, seed=seed, draft=True)
     (plain,) = new_runs(component, inputs.cases, inputs.models, inputs.results_dir, inputs.kinds, size)
     manifest = plain.manifest
     if len(manifest.cases) < _MIN_CASES:
@@ -263,28 +263,26 @@ def _runs(inputs: Inputs, replicates: int, mutants: Sequence[Mutant]) -> Planned
     folder = inputs.results_dir / f"mutants-{digest(canonical_json(identity))[-12:]}"
     prompts = dict(zip(_WHOLE_RUNS, (component.prompt, *controls_of(component.prompt)), strict=True))
     prompts |= {_run_id(mutant): mutant.prompt for mutant in mutants}
-    runs, components = [], {}
+    runs = []
     for name, prompt in prompts.items():
-        digests = {**component.digests, "prompt": prompt.digest}
-        components[name] = replace(component, prompt=prompt, digests=digests)
+        mutated = replace(component, prompt=prompt, digests={**component.digests, "prompt": prompt.digest})
         update = {
             "run_id": name,
-            "digests": input_digests(components[name], plain.model),
+            "digests": input_digests(mutated, plain.model),
             # equal seeds could repeat the outputs of the whole prompt
             "seed": seed + (_WHOLE_RUNS.index(name) if name in _WHOLE_RUNS else 0),
-            "draft": True,
         }
-        runs.append(replace(plain, manifest=manifest.model_copy(update=update), folder=folder / name))
-    return PlannedRuns(runs=runs, components=components)
+        changed = manifest.model_copy(update=update)
+        runs.append(replace(plain, manifest=changed, folder=folder / name, component=mutated))
+    return PlannedRuns(runs=runs)
 
 
 def _run_id(mutant: Mutant) -> str:
     return f"{mutant.id}-{mutant.prompt.digest[-8:]}"
 
 
-def _estimate(run: Run, planned: PlannedRuns, inputs: Inputs) -> CostEstimate:
-    cases = [case for case in inputs.cases if case.id in run.manifest.cases]
-    sizes = input_sizes(planned.components[run.manifest.run_id], cases)
+def _estimate(run: ComponentRun, inputs: Inputs) -> CostEstimate:
+    sizes = input_sizes(run.component, [case for case in inputs.cases if case.id in run.manifest.cases])
     return estimate(sizes, run.model, inputs.kinds[run.model.provider], run.manifest.replicates)
 
 
@@ -312,7 +310,7 @@ def decide_mutant(mutant: Mutant, whole: Sequence[Record], record: Record, rules
     """
     candidate = record.model_copy(update={"beside": whole[0].run_id})
     pair = Pair(baseline=whole[0], candidate=candidate, baseline_again=tuple(whole[1:]))
-    (compared,) = measure_all([pair])
+    compared = measure_pair(pair)
     noticed = _changed_measures(compared, rules)
     reactions = [*noticed, *_changed_cases(compared, noticed, rules)]
     return MutantResult.view(mutant, status="killed" if noticed else "survived", reactions=reactions)

@@ -2,9 +2,8 @@
 
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,23 +21,21 @@ from skill_evaluator.evaluation.runs import (
     record_path,
 )
 from skill_evaluator.identifiers import invocation_of
-from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.options import FOLDERS, words_of
-from skill_evaluator.providers.base import Request
 from skill_evaluator.records.archive import Archive, append_rows, read_entries
 from skill_evaluator.records.record import Record, short_digest, write_record
 from skill_evaluator.records.selection import runs_of_versions
 from skill_evaluator.runner.engine import make_calls
 from skill_evaluator.runner.journal import ANSWERS, RECORD, Run, check_writable, outcomes, read_manifest
 from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.schedule import Call, build_request, replicate_seed
-from skill_evaluator.runner.session import RequestBuilder, Session, Watch, with_keys
+from skill_evaluator.runner.schedule import build_request
+from skill_evaluator.runner.session import Session, Watch, with_keys
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.recording import Finished, Recorder
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.text import counted
-from skill_evaluator.verdicts.component import RecordedComponent, RunSpread, spreads_of
+from skill_evaluator.verdicts.component import RecordedComponent, RunSpread
 from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.shipping import ModelRanking
@@ -172,9 +169,13 @@ def call_and_score(planned: PlannedRuns, inputs: Inputs, watch: Watch) -> list[t
         for run in runs:
             run_cases = [case for case in cases if case.id in run.manifest.cases]
             scorers[run.manifest.run_id] = Scorer(component, run_cases, run.manifest.replicates, scores)
-        request_for = _request_builder(planned.components, inputs.cases)
+        components = {run.manifest.run_id: run.component for run in runs}
+        cases_by_id = {case.id: case for case in inputs.cases}
         failures = make_calls(
-            session, runs, request_for, lambda run, replicate: scorers[run.manifest.run_id].add(replicate)
+            session,
+            runs,
+            lambda run, case_id: build_request(components[run.manifest.run_id], cases_by_id[case_id]),
+            lambda run, replicate: scorers[run.manifest.run_id].add(replicate),
         )
         recorder = Recorder.of(component, inputs, request.fixtures)
         records = []
@@ -245,30 +246,12 @@ def _compare(
         judged=judged,
         verdict=verdict,
         ranking=ranking,
-        spreads=spreads_of(repeated, archive),
+        spreads=recorded.spreads_of(repeated),
     )
 
 
 def _recorded(inputs: Inputs) -> RecordedComponent:
     return RecordedComponent(component=inputs.component, archive=Archive(inputs.component), settings=inputs.settings)
-
-
-def _request_builder(components: Mapping[str, Component], cases: Sequence[Case]) -> RequestBuilder:
-    """Return the function that builds the request of a call. `components` has the version of each run by run id."""
-    by_id = {case.id: case for case in cases}
-
-    @cache
-    def first_request(run_id: str, case_id: str, max_output_tokens: int) -> Request:
-        return build_request(
-            components[run_id], by_id[case_id], replicate=0, seed=0, max_output_tokens=max_output_tokens
-        )
-
-    def request_for(run: Run, call: Call) -> Request:
-        request = first_request(run.manifest.run_id, call.case_id, run.model.params.max_output_tokens)
-        seed = replicate_seed(run.manifest.seed, call.case_id, call.replicate)
-        return replace(request, replicate=call.replicate, seed=seed)
-
-    return request_for
 
 
 def _save_record(run: Run, record: Record, component: Component, *, recorded: bool) -> Finished:

@@ -6,7 +6,7 @@ nor pass them on, because the best of many drafts would look like an improvement
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
@@ -37,7 +37,7 @@ from skill_evaluator.records.record import SCORER_VERSION, read_record, short_di
 from skill_evaluator.records.selection import default_baseline, runs_like
 from skill_evaluator.repository import Repository, tolerating_git
 from skill_evaluator.runner import journal
-from skill_evaluator.runner.journal import Manifest, Run, RunSize
+from skill_evaluator.runner.journal import ComponentRun, Manifest, Role, Run, RunSize
 from skill_evaluator.runner.prices import input_sizes, max_call_cost, price_of, refuse_unpriced
 from skill_evaluator.runner.schedule import Shard, refuse_amounts, replicates_of_baseline
 from skill_evaluator.scoring.recording import Finished
@@ -163,13 +163,9 @@ _NO_REUSE_HINT = "(--no-reuse begins a new one)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRuns:
-    """The runs to call, and the `finished` runs that are already recorded.
+    """The runs to call, and the `finished` runs that are already recorded."""
 
-    `components` has the component of each run to call, by run id.
-    """
-
-    runs: Sequence[Run]
-    components: Mapping[str, Component]
+    runs: Sequence[ComponentRun]
     finished: Sequence[Finished] = ()
 
 
@@ -205,6 +201,7 @@ def _new_runs(inputs: Inputs) -> PlannedRuns:
         shard=inputs.shard,
         selection=request.cases,
         invocation=request.invocation,
+        draft=request.draft,
         transport="batch" if request.batch else "direct",
     )
     new = journal.new_runs(component, inputs.cases, inputs.models, inputs.results_dir, inputs.kinds, size)
@@ -215,25 +212,19 @@ def _new_runs(inputs: Inputs) -> PlannedRuns:
     new = [run for run in new if run.manifest.cases]
     if not new:
         raise RunError(f"no case of '{component.name}' is applicable to a model; see not_applicable in meta.json")
-    alone = _planned_runs([(run, component) for run in new], request)
+    alone = PlannedRuns(runs=new)
     designed = request.with_baseline or request.failing or request.rerun_baseline
     has_no_verdict = request.draft or request.cases or request.shard or request.scenario
     plain = has_no_verdict or request.recorded_baseline or request.invocation  # jobs of a plan are designed by the plan
     if not designed and (plain or inputs.settings.policy.design != "beside"):
         return alone
     if request.failing and not (new := _failing_runs(new, inputs)):
-        return _planned_runs([], request)
-    planned = _planned_runs((_design_runs if designed else _interleaved_runs)(new, inputs), request)
+        return PlannedRuns(runs=[])
+    planned = PlannedRuns(runs=_design_runs(new, inputs) if designed else _interleaved_runs(new, inputs))
     if not designed and (reason := _limit_message(alone, planned, inputs)):
         print(f"warning: {component.name} is called without its baseline: {reason}", file=sys.stderr)
         return alone
     return planned
-
-
-def _planned_runs(pieces: Sequence[tuple[Run, Component]], request: EvaluationRequest) -> PlannedRuns:
-    runs = [_changed(run, draft=request.draft) for run, _ in pieces]
-    components = {run.manifest.run_id: component for run, component in pieces}
-    return PlannedRuns(runs=runs, components=components)
 
 
 def baseline_notes(runs: Sequence[Run]) -> list[str]:
@@ -276,7 +267,7 @@ def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float
         outcomes = journal.outcomes(run.folder).items()
         answered = Counter(call.case_id for call, replicate in outcomes if replicate.answered)
         price, batch = price_of(model, inputs.kinds[model.provider]), manifest.transport == "batch"
-        for case_id, size in input_sizes(planned.components[manifest.run_id], cases).items():
+        for case_id, size in input_sizes(run.component, cases).items():
             model_size = size.of_model(model, inputs.kinds[model.provider])
             max_cost = max_call_cost(price, model_size.maximum, model.params.max_output_tokens, batch=batch)
             remaining = manifest.replicates - answered[case_id]
@@ -311,24 +302,23 @@ def _with_unfinished_runs(planned: PlannedRuns, inputs: Inputs, recorded: Sequen
             request = replace(request, models=tuple(run.model.id for run in runs))
             return _resume_runs(replace(inputs, request=request), invocation)
     continuable = [run for run in earlier.values() if _is_continuable(run, recorded)]
-    pieces = []
+    runs_or_parts = []
     for run in planned.runs:
         parts = [part for part in continuable if part.manifest.is_part_of(run.manifest)]
-        pieces.append((_extended(parts[-1], run) if parts else run, planned.components[run.manifest.run_id]))
-    return _planned_runs(pieces, request)
+        runs_or_parts.append(_extended(parts[-1], run) if parts else run)
+    return PlannedRuns(runs=runs_or_parts)
 
 
-def _extended(unfinished: Run, run: Run) -> Run:
+def _extended(unfinished: Run, run: ComponentRun) -> ComponentRun:
     names = ("cases", "replicates", "selection", "not_applicable")
-    extended = _changed(unfinished, **{name: getattr(run.manifest, name) for name in names})
-    manifest = extended.manifest
+    manifest = unfinished.manifest.model_copy(update={name: getattr(run.manifest, name) for name in names})
     journal.create_run(unfinished.folder, manifest)
     size = f"{counted(len(manifest.cases), 'case')} × {counted(manifest.replicates, 'replicate')}"
     print(f"continuing the unfinished run {manifest.run_id} with {size} {_NO_REUSE_HINT}", file=sys.stderr)
-    return extended
+    return replace(run, manifest=manifest, folder=unfinished.folder)
 
 
-def _changed(run: Run, **values: Any) -> Run:
+def _changed(run: ComponentRun, **values: Any) -> ComponentRun:
     return replace(run, manifest=run.manifest.model_copy(update=values))
 
 
@@ -352,21 +342,22 @@ def _is_continuable(run: Run, recorded: Sequence[RecordedRun]) -> bool:
 
 def _resume_runs(inputs: Inputs, name: str) -> PlannedRuns:
     component = inputs.component
-    runs, components = _saved_runs(inputs, name)
-    unfinished = [run for run in runs if not record_path(run, component).exists()]
-    finished = []
-    for run in runs:
-        if run not in unfinished:
-            record = read_record(record_path(run, component))
-            complete = " and complete" * record.complete
-            if record.has_row:  # a crash may have prevented its row
-                append_rows(component.leaderboard_path, component.name, [record.row()])
-            print(f"{run.manifest.run_id} is recorded{complete}: there is nothing to resume", file=sys.stderr)
-            finished.append(Finished(record=record, record_path=record_path(run, component), folder=run.folder))
-    return PlannedRuns(runs=unfinished, components=components, finished=finished)
+    unfinished, finished = [], []
+    for run in _saved_runs(inputs, name):
+        path = record_path(run, component)
+        if not path.exists():
+            unfinished.append(run)
+            continue
+        record = read_record(path)
+        complete = " and complete" * record.complete
+        if record.has_row:  # a crash may have prevented its row
+            append_rows(component.leaderboard_path, component.name, [record.row()])
+        print(f"{run.manifest.run_id} is recorded{complete}: there is nothing to resume", file=sys.stderr)
+        finished.append(Finished(record=record, record_path=path, folder=run.folder))
+    return PlannedRuns(runs=unfinished, finished=finished)
 
 
-def _saved_runs(inputs: Inputs, name: str) -> tuple[list[Run], dict[str, Component]]:
+def _saved_runs(inputs: Inputs, name: str) -> list[ComponentRun]:
     request = inputs.request
     cases = {case.id: case for case in inputs.cases}
     models = {model.id: model for model in inputs.models}
@@ -378,10 +369,15 @@ def _saved_runs(inputs: Inputs, name: str) -> tuple[list[Run], dict[str, Compone
     selected = [(folder, manifest) for folder, manifest in folders if not request.models or manifest.model_id in models]
     if not selected:
         raise RunError(f"the runs to resume are not of --model {' '.join(request.models)}; remove --model")
-    components = {manifest.run_id: _component_of(manifest, inputs) for _, manifest in selected}
-    runs = [journal.resumed_run(folder, components[manifest.run_id], cases, models) for folder, manifest in selected]
+    runs = []
+    for folder, manifest in selected:
+        component = _component_of(manifest, inputs)
+        run = journal.saved_run(folder, component, models)
+        if changes := journal.changes_since(run, component, cases):
+            raise RunError(f"cannot resume {folder}; changed since it began: {', '.join(changes)}; start a new run")
+        runs.append(run)
     _check_planned_options(runs, request)
-    return runs, components
+    return runs
 
 
 def _with_interleaved_runs(folders: Sequence[tuple[Path, Manifest]]) -> list[tuple[Path, Manifest]]:
@@ -444,29 +440,26 @@ def _future_run(component: Component, model: Model) -> RecordedRun:
     )
 
 
-Pieces = tuple[Run, Component]
-
-
-def _design_runs(plain: Sequence[Run], inputs: Inputs) -> list[Pieces]:
+def _design_runs(plain: Sequence[ComponentRun], inputs: Inputs) -> list[ComponentRun]:
     request, archive = inputs.request, Archive(inputs.component)
     option = "--failing" if request.failing else "--with-baseline"
     reason = "there is no complete record of a lower version as its baseline"
     if request.rerun_baseline:
         option, reason = "--rerun-baseline", "there is no complete record yet"
-    pieces: list[Pieces] = []
+    runs: list[ComponentRun] = []
     for run in plain:
         design = _rerun if request.rerun_baseline else _run_with_baseline
-        model_runs = list(design(run, inputs, archive))
+        model_runs = design(run, inputs, archive)
         if not model_runs:
             print(f"warning: skipping {run.model.id}: {reason}", file=sys.stderr)
-        pieces += model_runs
-    if not pieces:
+        runs += model_runs
+    if not runs:
         name = inputs.component.name
         raise RunError(f"no model of '{name}' can run: {reason}; evaluate it without {option} first")
-    return pieces
+    return runs
 
 
-def _failing_runs(plain: Sequence[Run], inputs: Inputs) -> list[Run]:
+def _failing_runs(plain: Sequence[ComponentRun], inputs: Inputs) -> list[ComponentRun]:
     archive, component, failing = Archive(inputs.component), inputs.component, []
     for run in plain:
         planned = _future_run(component, run.model)
@@ -484,22 +477,22 @@ def _failing_runs(plain: Sequence[Run], inputs: Inputs) -> list[Run]:
     return failing
 
 
-def _interleaved_runs(plain: Sequence[Run], inputs: Inputs) -> list[Pieces]:
+def _interleaved_runs(plain: Sequence[ComponentRun], inputs: Inputs) -> list[ComponentRun]:
     archive = Archive(inputs.component)
-    pieces: list[Pieces] = []
+    runs: list[ComponentRun] = []
     errors: dict[str, list[str]] = {}
     for run in plain:
-        pair: list[Pieces] = []
+        pair: list[ComponentRun] = []
         try:
             if run.model.provider != "replay":  # replay returns the same outputs for every prompt
-                pair += _run_with_baseline(run, inputs, archive)
+                pair = _run_with_baseline(run, inputs, archive)
         except SkillEvaluatorError as problem:
             errors.setdefault(str(problem), []).append(run.model.id)
-        pieces += pair or [(run, inputs.component)]
+        runs += pair or [run]
     for reason, ids in errors.items():
         verb = "is called without its" if len(ids) == 1 else "are called without their"
         print(f"warning: {listed(ids)} {verb} baseline: {reason}", file=sys.stderr)
-    return pieces
+    return runs
 
 
 def _component_of(manifest: Manifest, inputs: Inputs) -> Component:
@@ -514,42 +507,58 @@ def _component_on_disk(inputs: Inputs) -> Component:
     return load_component(request.components, request.skill, inputs.settings.limits, request.fixtures)
 
 
-def _run_with_baseline(run: Run, inputs: Inputs, archive: Archive) -> Iterator[Pieces]:
-    request, commit = inputs.request, inputs.request.baseline_commit
+def _run_with_baseline(run: ComponentRun, inputs: Inputs, archive: Archive) -> list[ComponentRun]:
+    """Return the run and its interleaved baseline. Return [] if no run is recorded that can be its baseline."""
+    commit = inputs.request.baseline_commit
     if commit is not None:
-        baseline_component, commit = component_at(_component_on_disk(inputs), commit)
-        refuse_unfilled(baseline_component, inputs.cases, inputs.component)
+        component, commit = component_at(_component_on_disk(inputs), commit)
     else:
         entry = find_baseline(inputs.component, run.model, archive, inputs.settings.policy)
         if entry is None:
-            return
-        baseline_component, commit = _recorded_component(entry, archive, inputs)
-    baseline_component = apply_scenario(baseline_component, request.config, request.scenario)
-    run = _with_fresh_seed(run, archive, (baseline_component.version, inputs.component.version), request.seed)
-    baseline = journal.run_with_component(run, baseline_component, BASELINE, "baseline", commit)
+            return []
+        component, commit = component_with(_component_on_disk(inputs), archive.record(entry))
+    run = _with_fresh_seed(run, inputs, archive, component.version, inputs.component.version)
+    baseline = _run_of_version(run, component, "baseline", commit, inputs)
     replicates = replicates_of_baseline(run.manifest.replicates)
-    yield _changed(run, beside=baseline.manifest.run_id), inputs.component
-    yield _changed(baseline, beside=run.manifest.run_id, replicates=replicates), baseline_component
+    return [
+        _changed(run, beside=baseline.manifest.run_id),
+        _changed(baseline, beside=run.manifest.run_id, replicates=replicates),
+    ]
 
 
-def _rerun(run: Run, inputs: Inputs, archive: Archive) -> Iterator[Pieces]:
+def _rerun(run: ComponentRun, inputs: Inputs, archive: Archive) -> list[ComponentRun]:
+    """Return a run of the newest recorded version. Return [] if there is none."""
     recorded = runs_like(archive.entries, _future_run(inputs.component, run.model))
     if not recorded:
-        return
-    entry, request = max(recorded, key=lambda entry: entry.version_order), inputs.request
-    component, commit = _recorded_component(entry, archive, inputs)
-    component = apply_scenario(component, request.config, request.scenario)
-    run = _with_fresh_seed(run, archive, (entry.version,), request.seed)
-    yield journal.run_with_component(run, component, "", "again", commit), component
-
-
-def _recorded_component(entry: RecordedRun, archive: Archive, inputs: Inputs) -> tuple[Component, str | None]:
+        return []
+    entry = max(recorded, key=lambda entry: entry.version_order)
     component, commit = component_with(_component_on_disk(inputs), archive.record(entry))
-    refuse_unfilled(component, inputs.cases, inputs.component)
-    return component, commit
+    run = _with_fresh_seed(run, inputs, archive, entry.version)
+    return [_run_of_version(run, component, "again", commit, inputs)]
 
 
-def _with_fresh_seed(run: Run, archive: Archive, versions: Sequence[str], seed: int | None) -> Run:
-    if seed is not None:
+def _with_fresh_seed(run: ComponentRun, inputs: Inputs, archive: Archive, *versions: str) -> ComponentRun:
+    if inputs.request.seed is not None:
         return run
     return _changed(run, seed=fresh_seed(archive, run.model.id, versions, run.manifest.seed))
+
+
+def _run_of_version(
+    run: ComponentRun, component: Component, role: Role, prompt_commit: str | None, inputs: Inputs
+) -> ComponentRun:
+    """Return a run of another version, `component`, with model, cases and invocation of `run`."""
+    refuse_unfilled(component, inputs.cases, inputs.component)
+    component = apply_scenario(component, inputs.request.config, inputs.request.scenario)
+    invocation, mark = invocation_of(run.manifest.run_id), BASELINE if role == "baseline" else ""
+    run_id = journal.run_id_of(invocation, component.name, run.model.id, inputs.shard, mark)
+    changed = _changed(
+        run,
+        run_id=run_id,
+        skill_version=component.version,
+        scenario=component.scenario,
+        inputs=component.prompt.inputs,
+        digests=journal.input_digests(component, run.model),
+        role=role,
+        prompt_commit=prompt_commit,
+    )
+    return replace(changed, folder=run.folder.parent / run_id, component=component)

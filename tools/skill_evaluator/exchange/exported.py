@@ -13,7 +13,6 @@ from xml.etree import ElementTree
 from skill_evaluator.display import number
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.files import replace_text
 from skill_evaluator.identifiers import is_file_name
 from skill_evaluator.library.options import ComponentsOption, ConfigOption, OnlyModels, argument, option, options
 from skill_evaluator.library.sources import component_names
@@ -117,10 +116,6 @@ class Exported:
     text: str
     rows: int
 
-    def save(self, path: Path) -> None:
-        """Write the text to a file. Raise StorageError and keep the old file if writing fails."""
-        replace_text(path, self.text)
-
 
 def export_records(request: ExportRequest, recorded: Callable[[str], RecordedComponent]) -> Exported:
     """Export the requested records. `recorded` loads a component by name, for JUnit.
@@ -133,7 +128,7 @@ def export_records(request: ExportRequest, recorded: Callable[[str], RecordedCom
         if request.table != "records":
             raise LeaderboardError(f"--table {request.table} requires --to csv or --to jsonl")
         suites = _verdict_suites(map(recorded, names), request.models)
-        return Exported(junit_text(suites, "skill-evaluator"), 0)
+        return Exported(junit_text(suites), 0)
     paths = [path for name in names for path in _record_files(name, request.components)]
     if not paths:
         locations = ", ".join(request.sources) or request.components
@@ -188,12 +183,12 @@ Outcome = Literal["passed", "failure", "skipped"]
 Test = tuple[str, Outcome, Sequence[str]]  # name, outcome, reasons
 
 
-def junit_text(suites: Iterable[tuple[str, Iterable[Test]]], name: str) -> str:
-    """Return JUnit XML of (suite name, tests); `name` is the name of all suites together.
+def junit_text(suites: Iterable[tuple[str, Iterable[Test]]]) -> str:
+    """Return JUnit XML of (suite name, tests).
 
     The message of a failed or skipped test has its first two reasons. A failed test's text has all but the first.
     """
-    root = ElementTree.Element("testsuites", name=visible(name))
+    root = ElementTree.Element("testsuites", name="skill-evaluator")
     for suite_name, tests in suites:
         suite = ElementTree.SubElement(root, "testsuite", name=visible(suite_name))
         for test_name, outcome, reasons in tests:

@@ -4,7 +4,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from numbers import Real
 from typing import Any, Literal
 
@@ -23,20 +23,18 @@ class Comparison:
         truth: Any,
         output: Any,
         plan: FieldPlan | None = None,
-        schema_valid: Callable[[Any], bool] = lambda output: True,
-        memoized_truth: MemoizedValue | None = None,
+        is_valid: bool = True,
         checks: Sequence[tuple[float, float | None]] = (),
     ) -> None:
         """Prepare the comparison. Without a plan, leaves are compared by the type of their values.
 
-        `memoized_truth` replaces `truth` and can be shared between outputs; `checks` are pairs (weight, score).
+        `is_valid` is whether the output validates against the schema; `checks` are pairs (weight, score).
         """
         self.plan = plan or FieldPlan()
-        self.memoized_truth = memoized_truth or MemoizedValue(truth, self.plan)
+        self.memoized_truth = MemoizedValue(truth, self.plan)
         self.memoized_output = MemoizedValue(output, self.plan)
         self.truth, self.output = self.memoized_truth.value, self.memoized_output.value
-        self.checks = checks
-        self.conforms = partial(schema_valid, output)  # returns whether the output validates against the schema
+        self.is_valid, self.checks = is_valid, checks
 
     @cached_property
     def rows(self) -> list[ComparedLeaf]:

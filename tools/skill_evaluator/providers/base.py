@@ -33,16 +33,15 @@ class Request:
     """One call, ready to send."""
 
     case_id: str
-    replicate: int
     messages: tuple[Message, ...]  # begins with the system message, if any
-    max_output_tokens: int
-    seed: int  # differs between replicates
+    replicate: int = 0
+    seed: int = 0  # differs between replicates
+    max_output_tokens: int = 1
     schema: Mapping[str, Any] | None = None
     schema_name: str = "output"
     by_tool_call: bool = False  # the output is the arguments of a function call
     cache: bool = False  # whether the same messages are sent again soon, so that caching saves money
     constant: int = 0  # number of leading characters that the requests of other cases share
-    file_tokens: int = 0  # upper bound of the input tokens of files
     inputs: Mapping[str, Any] = field(default_factory=dict)  # only programs use inputs and turns
     turns: tuple[Message, ...] = ()
 

@@ -1,14 +1,13 @@
 """Replay outputs recorded in JSON Lines of `{"case_id", "replicate", "text"}`, such as a run's `replicates.jsonl`."""
 
-import json
 from functools import partial
 from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import ConfigDict, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
-from skill_evaluator.errors import ConfigError, RunError
-from skill_evaluator.files import FrozenModel, read_placed_lines, validated
+from skill_evaluator.errors import ConfigError
+from skill_evaluator.files import FrozenModel, read_lines, validated
 from skill_evaluator.identifiers import CaseId
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers.base import (
@@ -76,16 +75,6 @@ class AnswerLine(FrozenModel):
         )
 
 
-def line_at(path: Path, offset: int) -> AnswerLine:
-    """Read the line at a byte offset. Raise RunError if it cannot be read or is invalid."""
-    try:
-        with path.open("rb") as handle:
-            handle.seek(offset)
-            return AnswerLine.model_validate(json.loads(handle.readline().decode("utf-8-sig")))
-    except (OSError, ValueError) as problem:
-        raise RunError(f"{path} was changed while it was read: {problem}") from None
-
-
 def check(model: Model) -> None:
     """Raise ConfigError unless `file` is the only param of the model."""
     extra = model.params.extra
@@ -101,18 +90,16 @@ class ReplayProvider:
 
     def __init__(self, path: Path) -> None:
         lines = []
-        for number, offset, value in read_placed_lines(path, ConfigError, torn_lines=True):
+        for number, value in read_lines(path, ConfigError, torn_lines=True):
             line = validated(AnswerLine, value, Path(f"{path}:{number}"))
-            lines.append(((line.case_id, line.replicate), line.failure is None, offset))
-        self._path = path
-        self._offsets = first_outputs(lines)  # the texts stay in the file
+            lines.append(((line.case_id, line.replicate), line.failure is None, line))
+        self._lines = first_outputs(lines)
 
     async def complete(self, request: Request) -> Completion:
         """Return the recorded output. Raise ProviderError if the call failed or has no line."""
-        offset = self._offsets.get((request.case_id, request.replicate))
-        if offset is None:
+        line = self._lines.get((request.case_id, request.replicate))
+        if line is None:
             raise ProviderError("not_recorded", f"no recorded answer for {request.case_id} #{request.replicate}")
-        line = line_at(self._path, offset)
         if (failure := line.failure) is not None:
             raise ProviderError(failure.reason, failure.message, kind=failure.kind, status=failure.status)
         return line.completion or Completion(text="")

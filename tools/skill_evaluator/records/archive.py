@@ -9,7 +9,7 @@ from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import semver
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -17,7 +17,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import (
     FrozenModel,
-    ModelT,
     decoded,
     json_text,
     locked,
@@ -114,6 +113,17 @@ class LeaderboardKeys(BaseModel):
     skill: ComponentName
     schema_version: Literal[2] = BOARD_VERSION
     runs: list[RecordedRun] = []
+
+
+class Leaderboard(FrozenModel):
+    """The leaderboard file; `runs` are newest first."""
+
+    skill: ComponentName
+    schema_version: Literal[2] = BOARD_VERSION
+    runs: list[Row] = []
+
+
+BoardT = TypeVar("BoardT", LeaderboardKeys, Leaderboard)
 
 
 class Acceptance(FrozenModel):
@@ -281,14 +291,24 @@ def parse_entries(content: bytes, path: Path) -> list[RecordedRun]:
     return sorted((run for run in runs if run.version in versions), key=order, reverse=True)
 
 
-def parse_board(content: bytes, path: Path, model: type[ModelT]) -> ModelT:
-    """Parse the content of a leaderboard as `model`. Raise LeaderboardError if it is invalid or of a newer version."""
+def parse_board(content: bytes, path: Path, model: type[BoardT], names: Sequence[str] = ()) -> BoardT:
+    """Parse the content of a leaderboard as `model`. Raise LeaderboardError if it is invalid or of a newer version.
+
+    If `names` is not empty, it has the name of the component and its former names; raise also if it is of another one.
+    """
     try:
-        return model.model_validate_json(content)
+        board = model.model_validate_json(content)
     except ValidationError:  # the slower parser locates the mistake
         value = json_of(content, path)
         refuse_newer(value, path, "schema_version", BOARD_VERSION, LeaderboardError)
-        return validated(model, value, path, LeaderboardError)
+        board = validated(model, value, path, LeaderboardError)
+    if names and board.skill not in names:
+        raise LeaderboardError(
+            f"{path} is the leaderboard of '{board.skill}', not of '{names[0]}': name the component '{board.skill}', "
+            "remove leaderboard.json and evals/records here, or, if it was renamed, add "
+            f"formerly: {board.skill} to prompt.md"
+        )
+    return board
 
 
 def json_of(content: bytes, path: Path) -> Any:
@@ -325,20 +345,11 @@ def refusal_reason(entries: Iterable[RecordedRun], version: str, prompt: str | N
     )
 
 
-class Leaderboard(FrozenModel):
-    """The leaderboard file; `runs` are newest first."""
-
-    skill: ComponentName
-    schema_version: Literal[2] = BOARD_VERSION
-    runs: list[Row] = []
-
-
 def load_leaderboard(path: Path, skill: str, formerly: Sequence[str] = ()) -> Leaderboard:
     """Read a leaderboard; empty if there is no file. Raise LeaderboardError if it is invalid or another component's."""
     content = read_board(path)
-    board = Leaderboard(skill=skill) if content is None else parse_board(content, path, Leaderboard)
-    check_name(board.skill, path, skill, formerly)
-    return board
+    names = (skill, *formerly)
+    return Leaderboard(skill=skill) if content is None else parse_board(content, path, Leaderboard, names)
 
 
 def check_leaderboard(component: Component) -> None:
@@ -347,16 +358,7 @@ def check_leaderboard(component: Component) -> None:
     content = read_board(path)
     if content is not None:
         json_of(content, path)
-        check_name(parse_board(content, path, LeaderboardKeys).skill, path, component.name, component.formerly)
-
-
-def check_name(name: str, path: Path, skill: str, formerly: Sequence[str]) -> None:
-    """Raise LeaderboardError if the component of a leaderboard is neither `skill` nor in `formerly`."""
-    if name not in (skill, *formerly):
-        raise LeaderboardError(
-            f"{path} is the leaderboard of '{name}', not of '{skill}': name the component '{name}', remove "
-            f"leaderboard.json and evals/records here, or, if it was renamed, add formerly: {name} to prompt.md"
-        )
+        parse_board(content, path, LeaderboardKeys, (component.name, *component.formerly))
 
 
 def newest_recorded(content: bytes, path: str) -> dict[str, RecordedRun]:

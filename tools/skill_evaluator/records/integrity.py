@@ -23,7 +23,6 @@ from skill_evaluator.library.versions import (
 from skill_evaluator.records.archive import (
     Acceptance,
     Leaderboard,
-    check_name,
     entry_of,
     first_runs,
     json_of,
@@ -250,9 +249,7 @@ def _read_rows(files: CommittedRecords) -> list[Row]:
         return []
     path = Path(files.board_path)
     json_of(files.leaderboard, path)  # refuses duplicate keys and NaN, which `parse_board` accepts
-    board = parse_board(files.leaderboard, path, Leaderboard)
-    check_name(board.skill, path, files.skill, files.formerly)
-    return board.runs
+    return parse_board(files.leaderboard, path, Leaderboard, (files.skill, *files.formerly)).runs
 
 
 def _read_record(raw: bytes, files: CommittedRecords, run_id: str) -> tuple[Any, Record]:

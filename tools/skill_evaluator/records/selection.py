@@ -24,12 +24,10 @@ from skill_evaluator.records.record import Record
 from skill_evaluator.repository import author_at
 from skill_evaluator.text import listed, nearest
 
-_NO_LOWER = "there is no complete record of a lower version to compare with"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenRuns:
-    """The two runs of a model to compare; `absent` is the reason if there is no baseline.
+    """The two runs of a model to compare; `absent` is the reason if a named version has no run to compare with.
 
     If `exact` (a person named a run or a file), other runs of the two versions are not used.
     """
@@ -60,7 +58,7 @@ def choose(
     exact = named_run is not None or _find_run(entries, candidate) is not None
     choices = []
     for run in candidates:
-        lower, absent = named_run, _NO_LOWER
+        lower, absent = named_run, ""
         if baseline is None:
             lower = default_of(run)
         elif named_run is None:

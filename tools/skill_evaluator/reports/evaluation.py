@@ -42,17 +42,9 @@ _DRAFT = "a draft: not recorded and never a baseline; raise the version and run 
 _MAX_WEAKEST, _MAX_WEAKEST_OPEN = 5, 3
 _MAX_FAULTS = 3
 _FIGURES = ("strict mean", "95 % interval", "mean", "stdev", "n")
-_FIELD_COLUMNS = (
-    "weakest field",
-    "accuracy",
-    "right/n",
-    "wrong",
-    "missing",
-    "extra",
-    "stability",
-    "cases in which it is",
-)
-_OPEN_COLUMNS = ("weakest field", "accuracy", "right/n", "stability", "cases in which it is")
+_COUNTS = ("wrong", "missing", "extra")
+_FIELD_COLUMNS = ("weakest field", "accuracy", "right/n", *_COUNTS, "stability", "cases in which it is")
+_OPEN_COLUMNS = tuple(name for name in _FIELD_COLUMNS if name not in _COUNTS)
 
 
 def evaluation_json(done: EvaluationResult, changes: Sequence[ChangedAnswers] = ()) -> dict[str, Any]:
@@ -183,7 +175,7 @@ def _run_section(finished: Finished) -> Section:
         name=f"the run of {record.model_id}",
         blocks=[
             Heading(Cell(record.skill, code=True), title, level=2),
-            facts(record),
+            _facts(record),
             Lines(_failure_lines(record), style="yellow"),
             _metric_sheet(record, open_metrics).only("metric", *_FIGURES[:2], "n"),
             weakest.only(*_OPEN_COLUMNS, limit=_MAX_WEAKEST_OPEN),
@@ -196,8 +188,12 @@ def _run_section(finished: Finished) -> Section:
 def _failure_lines(record: Record) -> list[str]:
     if record.complete and not record.failures:
         return list(fault_lines(record, str))
-    unfinished = "" if record.complete else f" · {incomplete(record)}"
-    scored = f"{record.model_id}: {record.scored} of {record.planned} scored{unfinished}"
+    scored = f"{record.model_id}: {record.scored} of {record.planned} scored"
+    if record.usable is not None:
+        scored += f" · NOT MEASURED: {record.scored} of {record.planned} outputs could be read"
+    elif not record.complete:
+        stopped = f", stopped by {record.stopped}" if record.stopped else ""
+        scored += f" · INCOMPLETE: completion {percent(record.coverage)}{stopped}"
     return [scored, *fault_lines(record, str)]
 
 
@@ -217,8 +213,7 @@ def _metric_sheet(record: Record, names: Sequence[str]) -> Sheet:
     return Sheet(columns=("metric", *_FIGURES), rows=rows, numbers=frozenset(_FIGURES))
 
 
-def facts(record: Record) -> str:
-    """Return the size, failures, cost, tokens, latency and judge of a run in one line of text."""
+def _facts(record: Record) -> str:
     left_out = f" ({counted(len(record.not_applicable), 'case')} not applicable)" if record.not_applicable else ""
     failures = ", ".join(f"{times} {kind}" for kind, times in record.failures.items())
     several = sum(fault.count for fault in record.faults if fault.kind == SCORED)
@@ -242,14 +237,6 @@ def facts(record: Record) -> str:
     return " · ".join(parts)
 
 
-def incomplete(record: Record) -> str:
-    """Describe a run that is incomplete or not measured, in capitals and with its completion."""
-    if record.usable is not None:
-        return f"NOT MEASURED: {record.scored} of {record.planned} outputs could be read"
-    stopped = f", stopped by {record.stopped}" if record.stopped else ""
-    return f"INCOMPLETE: completion {percent(record.coverage)}{stopped}"
-
-
 def _weakest_sheet(record: Record) -> Sheet:
     """Build the table of the fields with the lowest scores below 1: token F1 of free text, accuracy of other fields."""
     scored = [(path, field) for path, field in record.per_field.items() if field.n]
@@ -263,11 +250,9 @@ def _weakest_sheet(record: Record) -> Sheet:
         counts = (f"{field.right}/{field.n}", str(field.wrong), str(field.missing), str(field.extra))
         name = Cell(name_text(path) or WHOLE, code=True, link=component_address(record.skill, path))
         stabilities = field.profile.model_dump() if field.profile else {}
-        counts_by_name = {
-            stability_words(name, record.replicates): cases for name, cases in stabilities.items() if cases
-        }
-        profile = " · ".join(f"{cases} {word}" for word, cases in counts_by_name.items())
-        figures = (number(score) + unit, *counts, number(field.stability), profile if field.profile else "–")
+        cases_by_name = {name: cases for name, cases in stabilities.items() if cases}
+        profile = [f"{cases} {stability_words(name, record.replicates)}" for name, cases in cases_by_name.items()]
+        figures = (number(score) + unit, *counts, number(field.stability), " · ".join(profile) or "–")
         rows.append((name, *map(Cell, figures)))
     return Sheet(columns=_FIELD_COLUMNS, rows=rows, numbers=frozenset(_FIELD_COLUMNS[1:-1]))
 

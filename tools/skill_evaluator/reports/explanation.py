@@ -36,27 +36,21 @@ _MAX_VALUES = 8  # changed values of a case
 
 def explanation_page(views: Sequence[CaseView], manifest: Manifest, folders: Sequence[str]) -> Page:
     """Build the page of a case of a run, or of one field in several. `folders` are options that name the library."""
-    return page_of(manifest.run_id, _explanation_blocks(views, manifest, Reader(folders=folders)))
-
-
-def _explanation_blocks(views: Sequence[CaseView], manifest: Manifest, reader: Reader) -> Iterator[Block]:
-    component, version = manifest.skill, manifest.skill_version
+    component, version, reader = manifest.skill, manifest.skill_version, Reader(folders=folders)
     run = f"{component} {version} · {manifest.model_id} · run {manifest.run_id}"
-    yield Heading(Cell(run, code=True), level=2)
-    if len(views) == 1:
-        yield from _output_blocks(views[0], manifest)
-    yield from _field_blocks(views)
+    outputs = _output_blocks(views[0], manifest) if len(views) == 1 else ()
+    document = _text_blocks(views[0].case.shown_as, views[0].case.document) if len(views) == 1 else ()
     wrong = [at for view in views for at, values in view.fields.items() if any(_differs(leaf) for leaf, _ in values)]
     if not any(output.answer.outcome == SCORED for view in views for output in view.outputs):
-        yield f"next: {AGAIN.format(reader.command('evaluate', component))}"
+        following = AGAIN.format(reader.command("evaluate", component))
     elif wrong:
         fields = listed([name_text(path) or WHOLE for path in dict.fromkeys(wrong)], 2)
-        yield f"next: describe {fields} more precisely in the prompt, then run {reader.command('try', component)}"
+        following = f"describe {fields} more precisely in the prompt, then run {reader.command('try', component)}"
     else:
         compare = reader.command("compare", component, "--candidate", version)
-        yield f"next: compare {version} with the version before: {compare}"
-    if len(views) == 1:
-        yield from _text_blocks(views[0].case.shown_as, views[0].case.document)
+        following = f"compare {version} with the version before: {compare}"
+    heading = Heading(Cell(run, code=True), level=2)
+    return page_of(manifest.run_id, [heading, *outputs, *_field_blocks(views), f"next: {following}", *document])
 
 
 def _output_blocks(view: CaseView, manifest: Manifest) -> Iterator[Block]:

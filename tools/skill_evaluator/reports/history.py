@@ -13,7 +13,7 @@ from skill_evaluator.reports.summary import Reader
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.comparability import STALE_DAYS
-from skill_evaluator.verdicts.shipping import History, ModelRanking, Point, PromptEffect, RankedModel, Step
+from skill_evaluator.verdicts.shipping import History, ModelRanking, Point, PromptEffect, Step
 
 _MAX_FLAKY = 5
 _MOVED = {"regressed", "improved"}
@@ -21,24 +21,13 @@ _MOVED = {"regressed", "improved"}
 
 def history_page(history: History, site: str | None = None, folders: Sequence[str] = ()) -> Page:
     """Build the page of a history. `folders` are the options that name the library, for the suggested commands."""
-    return page_of(history.skill, _history_blocks(history, Reader(folders=folders)), site)
-
-
-def _history_blocks(history: History, reader: Reader) -> Iterator[Block]:
-    yield Lines([history.unmeasured] if history.unmeasured else [], style="yellow")
+    name, newest, reader = history.skill, history.newest, Reader(folders=folders)
     title = f": {history.metric} (strict mean over all runs of a version)"
-    yield Heading(Cell(history.skill, code=True, link=component_address(history.skill)), title, level=2)
-    yield _version_sheet(history)
     verdicts = {point.step.verdict for model in history.models for point in model.points if point.step}
     within = {"unchanged": f": no drop beyond the tolerance ({plain(history.tolerance)})"}
     legend = [f"{mark} {name}{within.get(name, '')}" for name, mark in summary.MARKS.items() if name in verdicts]
-    yield Line(" · ".join([*legend, f"95 % intervals, q: adjusted p-value, α {plain(history.alpha)}"]), style="dim")
+    legend.append(f"95 % intervals, q: adjusted p-value, α {plain(history.alpha)}")
     no_change = [] if verdicts & _MOVED else ["no version regressed or improved"]
-    yield Lines([*_findings(history), *no_change])
-    yield Lines(list(_flaky_lines(history)))
-    if history.advice is not None:
-        yield Line(history.advice.words, style="bold")
-    name, newest = history.skill, history.newest
     newest_steps = [step for step in history.newest_steps.values() if step is not None]
     if history.unmeasured:
         following = summary.measure_step(name, reader)
@@ -49,7 +38,16 @@ def _history_blocks(history: History, reader: Reader) -> Iterator[Block]:
     else:
         reason = f"{history.newest_verdict} against {newest_steps[0].before}"
         following = summary.accept_step(name, newest, reason, reader)
-    yield f"next: {following}"
+    blocks: list[Block] = [
+        Lines([history.unmeasured] if history.unmeasured else [], style="yellow"),
+        Heading(Cell(name, code=True, link=component_address(name)), title, level=2),
+        _version_sheet(history),
+        Line(" · ".join(legend), style="dim"),
+        Lines([*_findings(history), *no_change, *_flaky_lines(history)]),
+        Line(history.advice.words, style="bold") if history.advice else "",
+        f"next: {following}",
+    ]
+    return page_of(name, blocks, site)
 
 
 def _findings(history: History) -> Iterator[Line]:
@@ -224,8 +222,12 @@ def _ranking_sheet(ranking: ModelRanking) -> Sheet:
 
 
 def _figures_sheet(ranking: ModelRanking) -> Sheet:
-    metrics = dict.fromkeys(name for model in ranking.models for name in (*model.accuracy, *model.reproducibility))
-    rows = {name: [number(_score_of(model, name)) for model in ranking.models] for name in metrics}
+    scores = [
+        {**{name: score.strict_mean for name, score in model.accuracy.items()}, **model.reproducibility}
+        for model in ranking.models
+    ]
+    metrics = dict.fromkeys(name for by_metric in scores for name in by_metric)
+    rows = {name: [number(by_metric.get(name)) for by_metric in scores] for name in metrics}
     rows |= {
         "latency, median": [seconds(model.latency_p50_s) for model in ranking.models],
         "latency, 95 % below": [seconds(model.latency_p95_s) for model in ranking.models],
@@ -237,15 +239,10 @@ def _figures_sheet(ranking: ModelRanking) -> Sheet:
     return Sheet(columns=("figure", *names), rows=shown, named=frozenset(names))
 
 
-def _score_of(model: RankedModel, metric: str) -> float | None:
-    score = model.accuracy.get(metric)
-    return model.reproducibility.get(metric) if score is None else score.strict_mean
-
-
 def _age(days: int | None) -> str:
-    if not days:
-        return "–" if days is None else "today"
-    return f"{counted(days, 'day')} ago{', stale' if days > STALE_DAYS else ''}"
+    if days is None:
+        return "–"
+    return f"{counted(days, 'day')} ago{', stale' if days > STALE_DAYS else ''}" if days else "today"
 
 
 def _prompt_effect(effect: PromptEffect | None) -> str:

@@ -36,15 +36,13 @@ def print_linted(library: LintedLibrary, form: Format) -> None:
 
 def mark_linted(library: LintedLibrary, platform: PlatformName | None) -> None:
     """Print warnings about edited and stale files to stderr; on a CI platform, also annotate files with problems."""
-    warnings = {**library.edited, **library.stale}
-    for message in warnings.values():
-        print(f"warning: {visible(message)}", file=sys.stderr)
+    warnings = [*library.edited, *library.stale]
+    for warning in warnings:
+        print(f"warning: {visible(warning.message)}", file=sys.stderr)
     if platform is not None:
-        for problem in library.problems:
-            PLATFORMS[platform].annotate("error", problem.message, problem.file, problem.line)
-        for level, marks in (("error", library.broken), ("warning", warnings)):
-            for path, message in marks.items():
-                PLATFORMS[platform].annotate(level, message, path.as_posix())
+        for level, problems in (("error", [*library.problems, *library.broken]), ("warning", warnings)):
+            for problem in problems:
+                PLATFORMS[platform].annotate(level, problem.message, problem.file, problem.line)
 
 
 def not_evaluated(linted: Sequence[LintResult]) -> list[str]:

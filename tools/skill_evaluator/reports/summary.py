@@ -83,9 +83,10 @@ class ComparisonSummary:
 def conclude(result: ComparisonResult, reader: Reader) -> ComparisonSummary:
     """Draw the conclusion from a comparison. With several models it is about the model with the worst verdict."""
     worst, *others = worst_first(result)
-    models = counted(len(others) + 1, "model")
-    is_same = all(model.verdict == worst.verdict for model in others)
-    which = f" ({f'each of {models}' if is_same else f'{worst.model_id}, the worst of {models}'})" if others else ""
+    models, alike = counted(len(others) + 1, "model"), sum(model.verdict == worst.verdict for model in result.models)
+    which = f" ({worst.model_id}, the worst of {models})" if others else ""
+    if others and (worst.verdict == "improved" or alike == len(result.models)):
+        which = f" ({'each' if alike == len(result.models) else alike} of {models})"
     scope, title = f"{scope_words(result, worst)}{which}", worst.candidate.title
     if worst.baseline is not None and worst.baseline.model_id is not None:
         title += f" with {worst.model_id}"
@@ -136,19 +137,13 @@ def worst_first(result: ComparisonResult) -> list[ModelVerdict]:
     return sorted(result.models, key=lambda model: (WORST_FIRST.index(model.verdict), model.model_id))
 
 
-def verdict_words(result: ComparisonResult, name: str) -> str:
-    """Return the verdict of a comparison in one line that begins with `name`, with the lost fields and cases."""
-    return " · ".join(filter(None, [f"{name}: {scope_words(result)}", lost_words(*result.models)]))
+def scope_words(result: ComparisonResult, model: ModelVerdict) -> str:
+    """Format the verdict of a comparison with the baseline of a model and, unless it is incomparable, the cases.
 
-
-def scope_words(result: ComparisonResult, model: ModelVerdict | None = None) -> str:
-    """Format the verdict of a comparison with its number of cases, unless it is incomparable.
-
-    Improved and unchanged also have the bound for new cases, unless only failed cases were run again. If `model` is
-    given, its baseline is named.
+    Improved and unchanged also have the bound for new cases, unless only failed cases were run again.
     """
     cases, text = result.n_cases, str(result.verdict)
-    if model is not None and model.baseline is not None:
+    if model.baseline is not None:
         since = model.only_since_accepted
         baseline = model.baseline.title if since is None else since.version
         text += f" {'with' if text == 'incomparable' else 'against'} {baseline}"
@@ -171,13 +166,10 @@ def with_served(*models: ModelVerdict, verdict: str | None = None) -> str:
     return f"{text}; another release of the model answered" if "date" in changes else text
 
 
-def lost_words(*models: ModelVerdict) -> str:
-    """Name the lost fields and cases. Return "" if there are none."""
-    lost = {
-        "field": dict.fromkeys(path or WHOLE for model in models for path in model.lost_fields),
-        "case": dict.fromkeys(case_id for model in models for case_id in model.lost_cases),
-    }
-    parts = [f"{kind}{'s' * (len(names) > 1)} {listed([*names], _MAX_LOST)}" for kind, names in lost.items() if names]
+def lost_words(model: ModelVerdict) -> str:
+    """Name the lost fields and cases of a model. Return "" if there are none."""
+    lost = {"field": [path or WHOLE for path in model.lost_fields], "case": model.lost_cases}
+    parts = [f"{kind}{'s' * (len(names) > 1)} {listed(names, _MAX_LOST)}" for kind, names in lost.items() if names]
     return f"lost: {'; '.join(parts)}" if parts else ""
 
 

@@ -35,7 +35,7 @@ from skill_evaluator.providers.structured import output_of
 from skill_evaluator.runner.limits import wait_before_retry
 from skill_evaluator.runner.prices import budget_cost
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.runner.session import NO_CALL_LEFT, STOPPED, Progress, RunningRun, Session, Stop, WorstCase
+from skill_evaluator.runner.session import NO_CALL_LEFT, STOPPED, RunningRun, Session, Stop
 from skill_evaluator.text import counted, digest
 
 BATCHES = "batches.jsonl"
@@ -163,9 +163,9 @@ class BatchEngine:
 
     costs_nothing = False
 
-    def __init__(self, run: RunningRun, progress: Progress, session: Session, stop: Stop) -> None:
+    def __init__(self, run: RunningRun, session: Session, stop: Stop) -> None:
         configuration, model = session.configuration, run.run.model
-        self._run, self._model, self._progress = run, model, progress
+        self._run, self._model = run, model
         self._budget, self._stop, self._settings = session.budget, stop, configuration.settings
         self._redact = redactor_of(configuration.keys, configuration.models)
         key = find_key(model, run.kind, configuration.keys)
@@ -177,7 +177,7 @@ class BatchEngine:
         self._refusal: Failure | None = None  # stops submitting; submitted batches are still collected
         for call in chain.from_iterable(batch.calls.values() for batch in self._journal.open):
             if call in self._run.open_calls:
-                self._budget.reserve_now(self._run.worst_case(call).usd, begun=True)
+                self._budget.reserve_now(self._run.max_cost(call), begun=True)
 
     async def run(self) -> None:
         """Submit and collect batches until every call has an outcome, or set `halted` of the run to the reason."""
@@ -187,7 +187,7 @@ class BatchEngine:
                 await self._find_uncertain()  # before any of their calls is sent again
                 await self._collect_ended()
                 await self._submit_calls()
-                self._progress.waiting[self._run.run.manifest.run_id] = self._state()
+                self._run.progress.waiting[self._run.run.manifest.run_id] = self._state()
                 if self._run.halted is not None or not self._unfinished():
                     break
                 with suppress(TimeoutError):
@@ -294,17 +294,17 @@ class BatchEngine:
             if call not in self._run.open_calls:
                 continue  # saved by a process that was killed before its `collected` line
             if call in self._run.errors and self._run.errors[call].attempts >= attempt:  # it saved a failure
-                self._budget.settle(self._run.worst_case(call).usd, 0.0)
+                self._budget.settle(self._run.max_cost(call), 0.0)
                 continue
             outcome = results.get(custom_id, status.unanswered)
             if line == status.failed_line:
                 outcome = ProviderError("bad_request", f"line {line} of the batch: {status.unanswered}", rejected=True)
-            worst_case = self._run.worst_case(call).usd
+            max_cost = self._run.max_cost(call)
             if isinstance(outcome, ProviderError):
-                self._budget.settle(worst_case, worst_case if outcome.perhaps_billed else 0.0)
+                self._budget.settle(max_cost, max_cost if outcome.perhaps_billed else 0.0)
                 if outcome.retryable and attempt < _MAX_BATCHES_PER_CALL:
                     resent += 1
-                    self._progress.retried += 1
+                    self._run.progress.retried += 1
                     continue
                 failed += 1
                 replicate = Replicate(call=call, error=outcome.failure(self._redact), attempts=attempt)
@@ -312,11 +312,11 @@ class BatchEngine:
                 answered += 1
                 outcome = replace(outcome, usage=replace(outcome.usage, batch=True))
                 billed = budget_cost(self._model, self._run.price, outcome)
-                self._budget.settle(worst_case, worst_case if billed is None else billed)
+                self._budget.settle(max_cost, max_cost if billed is None else billed)
                 outcome = output_of(outcome, self._run.request_for(call), self._model)
                 outcome = within_limits(outcome, self._settings).redacted(self._redact)
                 replicate = Replicate(call=call, completion=outcome, latency_s=None, attempts=attempt)
-            await self._run.save_outcome(replicate, self._progress)
+            await self._run.save_outcome(replicate)
         state = _printable(status.state)
         self._journal.note(batch.number, "collected", state=state, answered=answered, failed=failed, again=resent)
 
@@ -346,21 +346,21 @@ class BatchEngine:
         """Take the next batch from `queue`. Return requests and calls by custom id, both empty if none can be sent."""
         batches, requests, calls = self._batches, dict[str, Request](), dict[str, Call]()
         size, pending = 0, self._pending_calls()
-        queued = sum(self._run.worst_case(call).tokens for call in pending) if self._model.limits.queued_tokens else 0
+        queued = sum(self._run.max_tokens(call) for call in pending) if self._model.limits.queued_tokens else 0
         while queue and len(calls) < min(batches.api.limits.requests, _MAX_REQUESTS):
-            request, worst_case = self._run.request_for(queue[0]), self._run.worst_case(queue[0])
+            request = self._run.request_for(queue[0])
             custom_id = self._journal.custom_id(self._run.run.manifest.run_id, self._positions[queue[0]])
             request_size = await self._size(custom_id, request)
             if isinstance(request_size, Failure):
                 replicate = Replicate(call=queue.popleft(), error=request_size, latency_s=None)
-                await self._run.save_outcome(replicate, self._progress)
+                await self._run.save_outcome(replicate)
                 continue
             size += request_size
-            queued += worst_case.tokens
+            queued += self._run.max_tokens(queue[0])
             is_full = size > batches.api.limits.request_bytes * _SHARE_OF_BYTES
             if (calls and is_full) or ((calls or pending) and queued > (self._model.limits.queued_tokens or queued)):
                 break
-            if not await self._reserve(queue[0], worst_case, can_wait=not (calls or pending)):
+            if not await self._reserve(queue[0], can_wait=not (calls or pending)):
                 break
             requests[custom_id], calls[custom_id] = request, queue.popleft()
         return requests, calls
@@ -378,14 +378,15 @@ class BatchEngine:
             return Failure(kind="not_run", reason="request_too_large", message=message)
         return size
 
-    async def _reserve(self, call: Call, worst_case: WorstCase, *, can_wait: bool) -> bool:
-        if can_wait and not await self._budget.reserve(worst_case.usd):
-            self._refusal = worst_case.refusal(call, self._budget.left_usd)
+    async def _reserve(self, call: Call, *, can_wait: bool) -> bool:
+        max_cost = self._run.max_cost(call)
+        if can_wait and not await self._budget.reserve(max_cost):
+            self._refusal = self._run.cost_refusal(call, self._budget.left_usd)
             return False
-        if not can_wait and not self._budget.reserve_now(worst_case.usd):
+        if not can_wait and not self._budget.reserve_now(max_cost):
             return False
         if not self._budget.take_call():
-            self._budget.settle(worst_case.usd, 0.0)
+            self._budget.settle(max_cost, 0.0)
             self._refusal = NO_CALL_LEFT
             return False
         return True
@@ -395,7 +396,7 @@ class BatchEngine:
 
     def _note_absent(self, batch: Batch, reason: str) -> None:
         for call in batch.calls.values():
-            self._budget.settle(self._run.worst_case(call).usd, 0.0)
+            self._budget.settle(self._run.max_cost(call), 0.0)
         self._journal.note(batch.number, "absent", reason=_printable(reason))
 
     def _unfinished(self) -> bool:

@@ -7,7 +7,7 @@ the first if all calls are made in this process.
 import asyncio
 import signal
 import time
-from collections.abc import Container, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import chain
@@ -34,7 +34,6 @@ from skill_evaluator.runner.session import (
     RunningRun,
     Session,
     Stop,
-    WorstCase,
 )
 from skill_evaluator.stats import by_key
 
@@ -54,7 +53,10 @@ def make_calls(
     a run included. Raise ConfigError before any call if a provider cannot be opened, and StorageError if an output
     cannot be written.
     """
-    running = [RunningRun(run, session.configuration, build_request, on_outcome) for run in runs]
+    progress = {run.model.id: Progress(model_id=run.model.id) for run in runs}
+    running = [
+        RunningRun(run, session.configuration, progress[run.model.id], build_request, on_outcome) for run in runs
+    ]
     work = _run_engines(session, running)
     try:
         asyncio.get_running_loop()
@@ -70,13 +72,21 @@ async def _run_engines(session: Session, runs: Sequence[RunningRun]) -> None:
     session.budget.begin()
     stop = Stop()
     try:
-        engines, progress = _begin(session, runs, stop)
-    except BaseException:
+        engines = _begin(session, runs, stop)
+        progress = {run.run.model.id: run.progress for run in runs}
+        watch_task = asyncio.create_task(session.watch(list(progress.values()), stop))
+        try:
+            await _run_until_abandoned(engines, stop)
+        finally:
+            watch_task.cancel()
+            await asyncio.gather(watch_task, return_exceptions=True)
+    finally:
         for run in runs:
-            run.release()  # a long-lived process may resume the runs
-        raise
+            run.finish()
+
+
+async def _run_until_abandoned(engines: "Sequence[Engine | BatchEngine]", stop: Stop) -> None:
     calls_task = asyncio.create_task(in_parallel(engine.run() for engine in engines))
-    watch_task = asyncio.create_task(session.watch(progress, stop))
     is_abandoned = False
 
     def on_signal() -> None:
@@ -95,17 +105,10 @@ async def _run_engines(session: Session, runs: Sequence[RunningRun]) -> None:
     except asyncio.CancelledError:
         if not is_abandoned:
             raise
-    finally:
-        watch_task.cancel()
-        await asyncio.gather(watch_task, return_exceptions=True)
-        for run in runs:
-            run.finish()
 
 
-def _begin(
-    session: Session, runs: Sequence[RunningRun], stop: Stop
-) -> tuple[list["Engine | BatchEngine"], list[Progress]]:
-    """Resume the runs, open the engines, then begin the runs on disk. Return the engines, and the progress by model."""
+def _begin(session: Session, runs: Sequence[RunningRun], stop: Stop) -> list["Engine | BatchEngine"]:
+    """Resume the runs, open the engines, then begin the runs on disk. Return the engines."""
     for run in runs:
         run.resume(session.budget)
     by_model = by_key((run.run.model.id, run) for run in runs)
@@ -113,18 +116,14 @@ def _begin(
     models = [group[0].run.model for group in by_model.values()]
     limits = limits_of(models, session.configuration.settings, shards, session.limits)
     engines: list[Engine | BatchEngine] = []
-    progress = []
     for model_id, group in by_model.items():
-        planned, unmade = sum(len(run.schedule) for run in group), sum(len(run.open_calls) for run in group)
-        of_model = Progress(model_id=model_id, planned=planned, answered_before=planned - unmade)
-        progress.append(of_model)
         if group[0].run.manifest.transport == "batch":
-            engines += [BatchEngine(run, of_model, session, stop) for run in group]
-        elif unmade:
-            engines.append(Engine(group, limits[model_id], of_model, session, stop))
+            engines += [BatchEngine(run, session, stop) for run in group]
+        elif any(run.open_calls for run in group):
+            engines.append(Engine(group, limits[model_id], session, stop))
     for run in runs:  # before the first call, since the process may be killed at any time
         run.begin()
-    return engines, progress
+    return engines
 
 
 async def in_parallel(tasks: Iterable[Coroutine[Any, Any, None]]) -> None:
@@ -137,36 +136,37 @@ async def in_parallel(tasks: Iterable[Coroutine[Any, Any, None]]) -> None:
         raise problems.exceptions[0] from None
 
 
-def call_sequences(calls: Iterable[Call], cached: Sequence[Container[str]]) -> list[list[Call]]:
-    """Group calls into lists that are made in sequence: all calls of a cached prompt, or a single other call.
+def call_sequences(runs: Sequence[RunningRun]) -> list[list[tuple[RunningRun, Call]]]:
+    """Group the calls of interleaved runs into lists that are made in sequence.
 
-    `cached` has the ids of the cases with a cached prompt by arm (the index of the run).
+    A list has all calls of a cached prompt, or a single other call. Each call has its run.
     """
-    keyed = ((call.arm, call.case_id if call.case_id in cached[call.arm] else call, call) for call in calls)
-    return list(by_key(((arm, sequence), call) for arm, sequence, call in keyed).values())
+    sequences = by_key(
+        ((index, call.case_id if call.case_id in runs[index].cached else call), (runs[index], call))
+        for index, call in interleaved([run.schedule for run in runs])
+        if call in runs[index].open_calls
+    )
+    return list(sequences.values())
 
 
 class Engine:
     """The direct calls of one model. Its runs share the limits of the model."""
 
-    def __init__(
-        self, runs: Sequence[RunningRun], limits: Limits, progress: Progress, session: Session, stop: Stop
-    ) -> None:
+    def __init__(self, runs: Sequence[RunningRun], limits: Limits, session: Session, stop: Stop) -> None:
         configuration, model, kind = session.configuration, runs[0].run.model, runs[0].kind
-        self._runs, self._progress, self._budget, self._stop = runs, progress, session.budget, stop
+        self._runs, self._budget, self._stop = runs, session.budget, stop
+        self._progress = runs[0].progress
         self._unfinished = [run for run in runs if run.open_calls]
         self._settings = configuration.settings
         self._redact = redactor_of(configuration.keys, configuration.models)
         self._model, self._price = model, runs[0].price
-        scheduled = interleaved([run.schedule for run in runs])
-        calls = [call for call in scheduled if call in runs[call.arm].open_calls]
-        self._sequences = call_sequences(calls, [run.cached for run in runs])
+        self._sequences = call_sequences(runs)
         first, maximum = calls_in_flight(model, kind, session.concurrency or self._settings.concurrency)
         self._max_in_flight = min(maximum, limits.max_concurrency or maximum)
         first = min(first, self._max_in_flight)
         self._gate = Gate(self._max_in_flight, self._pause, first=first, fixed=model.server is not None)
         self._pace = Pace(limits, self._pause)
-        self._is_known = model.id in session.recorded_models or progress.answered_before > 0
+        self._is_known = model.id in session.recorded_models or self._progress.answered_before > 0
         self._rejected = 0
         self._succeeded = False
         self._hopeless = asyncio.Event()
@@ -205,28 +205,27 @@ class Engine:
         for run in self._unfinished:
             run.halted = self._halted
 
-    async def _work(self, sequences: Iterator[Sequence[Call]]) -> None:
-        for call in chain.from_iterable(sequences):
+    async def _work(self, sequences: Iterator[Sequence[tuple[RunningRun, Call]]]) -> None:
+        for run, call in chain.from_iterable(sequences):
             if not self._must_end() and self._halted is None and not self._budget.take_call():
                 self._halt(NO_CALL_LEFT)
             if self._halted is not None:
                 return
-            replicate = await self._make_call(call)
+            replicate = await self._make_call(run, call)
             if replicate is not None:
-                await self._runs[call.arm].save_outcome(replicate, self._progress)
+                await run.save_outcome(replicate)
 
     def _must_end(self) -> bool:
         if self._stop.is_set():
             self._halt(STOPPED)
         return self._stop.is_set() or self._hopeless.is_set()
 
-    async def _make_call(self, call: Call) -> Replicate | None:
+    async def _make_call(self, run: RunningRun, call: Call) -> Replicate | None:
         """Make one call with its retries and return its outcome. Return None if the calls of the model must end."""
-        run, retry = self._runs[call.arm], self._settings.retry
-        request, worst_case = run.request_for(call), run.worst_case(call)
+        request, retry = run.request_for(call), self._settings.retry
         for attempt in range(1, retry.attempts + 1):
             try:
-                answer = await self._attempt(call, request, worst_case)
+                answer = await self._attempt(run, call, request)
             except ProviderError as problem:
                 if problem.reason == "unknown_model" and (self._succeeded or self._is_known):
                     problem.reason = "model_retired"
@@ -249,34 +248,35 @@ class Engine:
             return Replicate(call=call, completion=completion, latency_s=latency_s, attempts=attempt)
         raise AssertionError("unreachable: the last attempt returns")
 
-    async def _attempt(self, call: Call, request: Request, worst_case: WorstCase) -> tuple[Completion, float] | None:
+    async def _attempt(self, run: RunningRun, call: Call, request: Request) -> tuple[Completion, float] | None:
         """Make one attempt under all limits. Return the output and its latency in s, or None if the calls must end."""
+        max_cost = run.max_cost(call)
         await self._gate.enter()
         try:
             if self._must_end():
                 return None
-            if not await self._budget.reserve(worst_case.usd):
-                self._halt(worst_case.refusal(call, self._budget.left_usd))
+            if not await self._budget.reserve(max_cost):
+                self._halt(run.cost_refusal(call, self._budget.left_usd))
                 return None
             spent = 0.0
             try:
-                await self._pace.wait(worst_case.tokens)
+                await self._pace.wait(run.max_tokens(call))
                 if self._must_end():
                     return None
-                spent = worst_case.usd  # counts unless the cost becomes known
+                spent = max_cost  # counts unless the cost becomes known
                 begun = time.perf_counter()
                 completion = await call_once(self._provider, request, self._settings)
                 completion = within_limits(output_of(completion, request, self._model), self._settings)
                 billed = budget_cost(self._model, self._price, completion)
-                spent = worst_case.usd if billed is None else billed
+                spent = max_cost if billed is None else billed
                 taken_s = completion.latency_s
                 latency_s = time.perf_counter() - begun if taken_s is None else taken_s
                 return completion, round(latency_s, 4)  # the precision of the journal
             except ProviderError as problem:
-                spent = worst_case.usd if problem.perhaps_billed else 0.0
+                spent = max_cost if problem.perhaps_billed else 0.0
                 raise
             finally:
-                self._budget.settle(worst_case.usd, spent)
+                self._budget.settle(max_cost, spent)
         finally:
             self._gate.leave()
 

@@ -7,8 +7,8 @@ import datetime
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +23,7 @@ from skill_evaluator.files import (
     first_problem,
     json_text,
     read_json,
-    read_placed_lines,
+    read_lines,
     replace_text,
     validated,
 )
@@ -47,7 +47,7 @@ from skill_evaluator.library.config import Model
 from skill_evaluator.library.prompts import DOCUMENT, UsedInputs
 from skill_evaluator.providers import PROVIDERS, Kinds
 from skill_evaluator.providers.base import first_outputs
-from skill_evaluator.providers.replay import AnswerLine, line_at
+from skill_evaluator.providers.replay import AnswerLine
 from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.records.summaries import LATER, InFlight, Server
 from skill_evaluator.runner.prices import input_sizes, not_applicable
@@ -62,7 +62,6 @@ JUDGE = "judge"  # subfolder with the run of the judge
 SET_DURING_RUN = ("server", "in_flight")  # manifest keys that are known after the first output
 _PLAN_KEYS = ("skill_version", "cases", "replicates", "shard", "selection", "role", "transport")
 _MAX_LISTED = 5
-_MAX_CACHED_BYTES = 1_000_000  # outputs take about five times as much memory
 Role = Literal["baseline", "again"]
 Transport = Literal["direct", "batch"]  # single calls, or batches (see batches.jsonl)
 
@@ -241,69 +240,39 @@ def append_outcome(journal: LinesWriter, replicate: Replicate) -> None:
     journal.append({**line, "attempts": replicate.attempts})
 
 
-def read_answers(folder: Path, on_invalid: Callable[[str], None] | None = None) -> Iterator[Replicate]:
+def read_answers(folder: Path, problems: list[str] | None = None) -> Iterator[Replicate]:
     """Yield the outcomes in a run folder in file order, repeated calls included, invalid lines excluded.
 
-    After the last line, `on_invalid` gets a message about the invalid lines; if it is None, the message is printed.
+    After the last line, append a message about the invalid lines to `problems`. If it is None, print the message.
     """
-    return (replicate for _, replicate in _answers_with_offsets(folder / ANSWERS, on_invalid))
-
-
-def _answers_with_offsets(path: Path, on_invalid: Callable[[str], None] | None) -> Iterator[tuple[int, Replicate]]:
+    path = folder / ANSWERS
     if not path.exists():
         return
     messages: list[str] = []
-    for number, offset, value in read_placed_lines(path, RunError, torn_lines=True):
+    for number, value in read_lines(path, RunError, torn_lines=True):
         try:
-            yield offset, _replicate_of(AnswerLine.model_validate(value))
+            line = AnswerLine.model_validate(value)
         except ValidationError as problem:
             messages.append(f"{path}:{number} is skipped, it is not a journal line: {first_problem(problem)}")
+            continue
+        yield Replicate(
+            call=Call(sys.intern(line.case_id), line.replicate),
+            completion=line.completion,
+            error=line.failure,
+            latency_s=line.latency_s,
+            attempts=line.attempts,
+        )
     if not messages:
         return
     sentence = messages[0] + (f" (and {len(messages) - 1} more lines)" if len(messages) > 1 else "")
-    if on_invalid is None:
+    if problems is None:
         print(f"warning: {visible(sentence)}; its call counts as not made", file=sys.stderr)
     else:
-        on_invalid(sentence)
-
-
-def _replicate_of(line: AnswerLine) -> Replicate:
-    return Replicate(
-        call=Call(sys.intern(line.case_id), line.replicate),
-        completion=line.completion,
-        error=line.failure,
-        latency_s=line.latency_s,
-        attempts=line.attempts,
-    )
-
-
-class _Outcomes(Mapping[Call, Replicate]):
-    """The outcomes of a large journal, each read from the file on access to save memory."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._offsets = first_outputs(
-            (replicate.call, replicate.answered, offset) for offset, replicate in _answers_with_offsets(path, None)
-        )
-
-    def __getitem__(self, call: Call) -> Replicate:
-        return _replicate_of(line_at(self._path, self._offsets[call]))
-
-    def __contains__(self, call: object) -> bool:
-        return call in self._offsets
-
-    def __iter__(self) -> Iterator[Call]:
-        return iter(self._offsets)
-
-    def __len__(self) -> int:
-        return len(self._offsets)
+        problems.append(sentence)
 
 
 def outcomes(folder: Path) -> Mapping[Call, Replicate]:
     """Read the outcome of each call in a run folder: its first output, else its last error."""
-    path = folder / ANSWERS
-    if path.is_file() and path.stat().st_size > _MAX_CACHED_BYTES:
-        return _Outcomes(path)
     return first_outputs((replicate.call, replicate.answered, replicate) for replicate in read_answers(folder))
 
 
@@ -351,20 +320,31 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentRun(Run):
+    """A run of one version of a component."""
+
+    component: Component
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunSize:
-    """The options of new runs: replicates per case, seed, cases (`shard`, `selection`), invocation id and transport."""
+    """The options of new runs: replicates per case, seed, cases (`shard`, `selection`), invocation id and transport.
+
+    A `draft` is in no leaderboard and never a baseline.
+    """
 
     replicates: int
     seed: int
     shard: Shard | None = None
     selection: tuple[str, ...] = ()
     invocation: str | None = None
+    draft: bool = False
     transport: Transport = "direct"
 
 
 def new_runs(
     component: Component, cases: Sequence[Case], models: Sequence[Model], results_dir: Path, kinds: Kinds, size: RunSize
-) -> list[Run]:
+) -> list[ComponentRun]:
     """Plan a run for every model on the cases, or the shard of the cases, that are applicable to it. Write nothing."""
     now, shard = datetime.datetime.now(datetime.UTC), size.shard
     invocation = size.invocation or new_invocation(now)
@@ -392,9 +372,11 @@ def new_runs(
             not_applicable=excluded,
             digests=input_digests(component, model),
             evaluator_version=__version__,
+            draft=size.draft,
             transport=size.transport,
         )
-        runs.append(Run(model=model, manifest=manifest, folder=results_dir / run_id))
+        folder = results_dir / run_id
+        runs.append(ComponentRun(model=model, manifest=manifest, folder=folder, component=component))
     return runs
 
 
@@ -409,22 +391,6 @@ def run_id_of(invocation: str, skill: str, model_id: str, shard: Shard | None = 
     mark_suffix = f"@{slug(mark)}" if mark else ""  # a slug has no @
     shard_suffix = f"-{shard.index}of{shard.count}" if shard else ""
     return "-".join(filter(None, (invocation, of_skill, slug(model_id)))) + mark_suffix + shard_suffix
-
-
-def run_with_component(run: Run, component: Component, mark: str, role: Role, prompt_commit: str | None) -> Run:
-    """Return a run of another version, `component`, with model, cases and invocation of `run`. Its id has `mark`."""
-    shard = None if run.manifest.shard is None else Shard.parse(run.manifest.shard)
-    run_id = run_id_of(invocation_of(run.manifest.run_id), component.name, run.model.id, shard, mark)
-    update = {
-        "run_id": run_id,
-        "skill_version": component.version,
-        "scenario": component.scenario,
-        "inputs": component.prompt.inputs,
-        "digests": input_digests(component, run.model),
-        "role": role,
-        "prompt_commit": prompt_commit,
-    }
-    return replace(run, manifest=run.manifest.model_copy(update=update), folder=run.folder.parent / run_id)
 
 
 def input_digests(component: Component, model: Model) -> dict[str, str]:
@@ -446,15 +412,7 @@ def settings_digest(model: Model) -> str:
     return digest(canonical_json(values | revision))
 
 
-def resumed_run(folder: Path, component: Component, cases: Mapping[str, Case], models: Mapping[str, Model]) -> Run:
-    """Read a run from its folder. Raise RunError as `saved_run` does, or if an input changed since it began."""
-    run = saved_run(folder, component, models)
-    if changes := changes_since(run, component, cases):
-        raise RunError(f"cannot resume {folder}; changed since it began: {', '.join(changes)}; start a new run")
-    return run
-
-
-def saved_run(folder: Path, component: Component, models: Mapping[str, Model]) -> Run:
+def saved_run(folder: Path, component: Component, models: Mapping[str, Model]) -> ComponentRun:
     """Read a run from its folder, even if inputs changed. Raise RunError for another component or an unknown model."""
     manifest = read_manifest(folder)
     if manifest.skill != component.name:
@@ -462,7 +420,7 @@ def saved_run(folder: Path, component: Component, models: Mapping[str, Model]) -
     model = models.get(manifest.model_id)
     if model is None:
         raise RunError(f"{folder} is a run of model '{manifest.model_id}', which is no longer in models.yaml")
-    return Run(model=model, manifest=manifest, folder=folder)
+    return ComponentRun(model=model, manifest=manifest, folder=folder, component=component)
 
 
 def changes_since(run: Run, component: Component, cases: Mapping[str, Case]) -> list[str]:

@@ -1,11 +1,10 @@
 """The calls of a run: their order, their shards, their requests and their outcomes."""
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from operator import attrgetter
+from dataclasses import dataclass
+from operator import attrgetter, itemgetter
 
 from skill_evaluator.errors import ConfigError, RunError
 from skill_evaluator.identifiers import MAX_REPLICATES
@@ -18,18 +17,14 @@ from skill_evaluator.text import canonical_json, digest
 
 IN_FLIGHT = 8  # default number of concurrent calls of a model
 MAX_IN_FLIGHT = 256  # limit for a server on a private network; also vLLM's default batch size
-_BYTES_PER_TOKEN = 4
-_TEMPLATE_TOKENS = 8  # tokens per message
-_MAX_TEMPLATE_TOKENS = 512  # instructions that structured output adds to a prompt
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One replicate of one case. `arm`, the index of its run among interleaved runs, is neither saved nor compared."""
+    """One replicate of one case."""
 
     case_id: str
     replicate: int
-    arm: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,17 +107,14 @@ def schedule_calls(case_ids: Sequence[str], replicates: int) -> tuple[Call, ...]
     return tuple(Call(case_id, replicate) for replicate in range(replicates) for case_id in case_ids)
 
 
-def build_request(component: Component, case: Case, *, replicate: int, seed: int, max_output_tokens: int) -> Request:
-    """Build the request of a replicate: the prompt filled with the inputs of the case, and the output schema."""
+def build_request(component: Component, case: Case) -> Request:
+    """Build the request of a case: the prompt filled with its inputs, and the output schema."""
     return Request(
         case_id=case.id,
-        replicate=replicate,
         messages=component.prompt.filled(case.inputs, case.turns),
         constant=component.prompt.constant_characters(turns=bool(case.turns)),
         inputs=case.inputs,
         turns=case.turns,
-        max_output_tokens=max_output_tokens,
-        seed=replicate_seed(seed, case.id, replicate),
         schema=component.schema,
         schema_name=component.name.replace(".", "-"),
         by_tool_call=component.prompt.by_tool_call,
@@ -133,28 +125,6 @@ def replicate_seed(seed: int, case_id: str, replicate: int) -> int:
     """Return the seed of a replicate (31 bits). It depends only on `seed`, the case id and the replicate."""
     raw = hashlib.sha256(f"{seed}/{case_id}/{replicate}".encode()).digest()
     return int.from_bytes(raw[:4], "big") & 0x7FFF_FFFF
-
-
-def estimate_input_tokens(request: Request) -> int:
-    """Estimate the input tokens of a request: one per four bytes of text and schema, plus those of files."""
-    text_tokens = _input_bytes(request) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS * len(request.messages)
-    return text_tokens + request.file_tokens
-
-
-def max_input_tokens(request: Request) -> int:
-    """Return an upper bound of the input tokens: one per byte of text and schema, plus those of files and templates."""
-    template_tokens = _MAX_TEMPLATE_TOKENS + 2 * _TEMPLATE_TOKENS * len(request.messages[2:])
-    return _input_bytes(request) + template_tokens + request.file_tokens
-
-
-def min_input_tokens(request: Request) -> int:
-    """Return a lower bound of the input tokens: one per word."""
-    return sum(len(message.text.split()) for message in request.messages)
-
-
-def _input_bytes(request: Request) -> int:
-    schema = len(json.dumps(request.schema)) if request.schema else 0
-    return sum(len(message.text.encode()) for message in request.messages) + schema
 
 
 def digest_of_answers(digests: Mapping[Call, str]) -> str:
@@ -172,24 +142,24 @@ def replicates_of_baseline(replicates: int) -> int:
     return (replicates + 1) // 2
 
 
-def interleaved(schedules: Sequence[Sequence[Call]]) -> tuple[Call, ...]:
-    """Return the calls of several runs in turns: each replicate of a case in all runs, then the next case.
+def interleaved(schedules: Sequence[Sequence[Call]]) -> list[tuple[int, Call]]:
+    """Return the calls of several runs in turns, each with the index of its run.
 
-    The run that begins alternates. The `arm` of a call is the index of its run.
+    Each replicate of a case is called in all runs before the next case. The run that begins alternates.
 
     >>> first = schedule_calls(["a", "b"], 1)
-    >>> [(call.case_id, call.arm) for call in interleaved([first, first])]
-    [('a', 0), ('a', 1), ('b', 1), ('b', 0)]
+    >>> [(index, call.case_id) for index, call in interleaved([first, first])]
+    [(0, 'a'), (1, 'a'), (1, 'b'), (0, 'b')]
     """
     case_ids = dict.fromkeys(call.case_id for schedule in schedules for call in schedule)
     order = {case_id: position for position, case_id in enumerate(case_ids)}
     turns = []
-    for arm, schedule in enumerate(schedules):
+    for index, schedule in enumerate(schedules):
         for call in schedule:
             position = order[call.case_id]
-            turn = (call.replicate, position, (arm + call.replicate + position) % len(schedules))
-            turns.append((turn, replace(call, arm=arm) if arm else call))
-    return tuple(call for _, call in sorted(turns, key=lambda item: item[0]))
+            turn = (call.replicate, position, (index + call.replicate + position) % len(schedules))
+            turns.append((turn, index, call))
+    return [(index, call) for _, index, call in sorted(turns, key=itemgetter(0))]
 
 
 def limits_under(limits: Limits, ceiling: Limits | None, sharers: int = 1) -> Limits:

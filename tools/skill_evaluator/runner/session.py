@@ -26,15 +26,14 @@ from skill_evaluator.runner.journal import (
     outcomes,
 )
 from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.prices import budget_cost, call_cost, max_call_cost, price_of
-from skill_evaluator.runner.schedule import Call, Replicate, estimate_input_tokens, max_input_tokens, schedule_calls
-from skill_evaluator.stats import by_key
+from skill_evaluator.runner.prices import InputSize, budget_cost, call_cost, max_call_cost, price_of, size_of
+from skill_evaluator.runner.schedule import Call, Replicate, replicate_seed, schedule_calls
 
 if TYPE_CHECKING:
     from filelock import FileLock
 
 Stop = asyncio.Event  # set to start no further calls (Ctrl-C); calls in flight are awaited
-RequestBuilder = Callable[[Run, Call], Request]
+RequestBuilder = Callable[[Run, str], Request]  # arguments: a run and a case id
 # Receives an outcome. If it returns a future, the next call waits for it, which bounds the backlog of scoring.
 OnOutcome = Callable[[Run, Replicate], Future[Any] | None]
 NO_CALL_LEFT = Failure(kind="over_budget", reason="max_calls", message="--max-calls is used up")
@@ -46,7 +45,7 @@ class Progress:
     """The calls, tokens and cost of one model so far."""
 
     model_id: str
-    planned: int
+    planned: int = 0
     answered_before: int = 0  # outputs of earlier attempts at the runs
     answered: int = 0
     failed: int = 0
@@ -124,19 +123,26 @@ class RunningRun:
     """A run in progress: its journal, its remaining calls, and the outcomes of earlier attempts."""
 
     def __init__(
-        self, run: Run, configuration: Configuration, build_request: RequestBuilder, on_outcome: OnOutcome
+        self,
+        run: Run,
+        configuration: Configuration,
+        progress: Progress,
+        build_request: RequestBuilder,
+        on_outcome: OnOutcome,
     ) -> None:
         self.run = run
+        self.progress = progress  # shared by the runs of a model
         self.kind = configuration.kinds[run.model.provider]
         self.price = price_of(run.model, self.kind)
         self.schedule = schedule_calls(tuple(run.manifest.cases), run.manifest.replicates)
         self.fingerprints: Counter[str] = Counter()
         self.open_calls = set(self.schedule)  # calls to make: those with an output are removed
+        self.progress.planned += len(self.schedule)
         self.cached: frozenset[str] = frozenset()  # ids of the cases whose prompts are cached by the vendor
         self.errors: dict[Call, Replicate] = {}  # earlier errors of calls that are not repeated yet
         self.halted: Failure | None = None
         self.server: Server | None = None  # if the calls are direct
-        self._worst_cases: dict[str, WorstCase] = {}  # by case id
+        self._sizes: dict[str, InputSize] = {}  # keys: case ids
         self._build_request = build_request
         self._on_outcome = on_outcome
         self._lock: FileLock | None = None
@@ -152,19 +158,27 @@ class RunningRun:
             self._lock_run()
             check_same_inputs(run.folder, run.manifest)
         journal = outcomes(run.folder)
-        earlier = [call for call in self.schedule if call in journal]
-        for call in earlier:
+        for call in filter(journal.__contains__, self.schedule):
             replicate = replace(journal[call], call=call)  # shares the schedule's object to save memory
             if replicate.completion is None:
                 self.errors[call] = replicate
             else:
                 cost = budget_cost(run.model, self.price, replicate.completion)
-                budget.count_earlier(self.worst_case(call).usd if cost is None else cost)
+                budget.count_earlier(self.max_cost(call) if cost is None else cost)
                 self.fingerprints[replicate.completion.fingerprint or ""] += 1
+                self.open_calls.discard(call)
                 self._on_outcome(run, replicate)
-        self.open_calls.difference_update(call for call in earlier if call not in self.errors)
-        open_calls = [call for call in self.schedule if call in self.open_calls]
-        self.cached = cached_cases(open_calls, self.request_for, self.kind.cache_floor_of(run.model))
+        self.progress.answered_before += len(self.schedule) - len(self.open_calls)
+        self.cached = self._cached_cases()
+
+    def _cached_cases(self) -> frozenset[str]:
+        cache_floor = self.kind.cache_floor_of(self.run.model)
+        if cache_floor is None:
+            return frozenset()
+        repeated = Counter(call.case_id for call in self.open_calls)
+        return frozenset(
+            case_id for case_id, calls in repeated.items() if calls > 1 and self._size(case_id).likely >= cache_floor
+        )
 
     @property
     def failure(self) -> Failure | None:
@@ -172,23 +186,41 @@ class RunningRun:
         return self.halted or (STOPPED if self.open_calls else None)
 
     def request_for(self, call: Call) -> Request:
-        """Build the request of a call. Add the maximum tokens of its files. Drop the tool if the provider has none."""
-        request, model = self._build_request(self.run, call), self.run.model
+        """Build the request of a call. Drop the tool if the provider has none."""
+        request = self._build_request(self.run, call.case_id)
         return replace(
             request,
-            file_tokens=sum(self.kind.file_tokens(model, file).upper_bound for file in request.files),
+            replicate=call.replicate,
+            seed=replicate_seed(self.run.manifest.seed, call.case_id, call.replicate),
+            max_output_tokens=self.run.model.params.max_output_tokens,
             by_tool_call=request.by_tool_call and self.kind.tools,
             cache=call.case_id in self.cached,
         )
 
-    def worst_case(self, call: Call) -> "WorstCase":
-        """Return the maximum of one attempt at a call, at the batch price if the run is made in batches."""
-        if call.case_id not in self._worst_cases:
-            request = self.request_for(call)
-            tokens, limit = max_input_tokens(request), request.max_output_tokens
-            usd = max_call_cost(self.price, tokens, limit, batch=self.run.manifest.transport == "batch")
-            self._worst_cases[call.case_id] = WorstCase(input_tokens=tokens, output_tokens=limit, usd=usd or 0.0)
-        return self._worst_cases[call.case_id]
+    def _size(self, case_id: str) -> InputSize:
+        if case_id not in self._sizes:
+            size = size_of(self._build_request(self.run, case_id))
+            self._sizes[case_id] = size.of_model(self.run.model, self.kind)
+        return self._sizes[case_id]
+
+    def max_tokens(self, call: Call) -> int:
+        """Return the maximum tokens of one attempt at a call, input and output."""
+        return self._size(call.case_id).maximum + self.run.model.params.max_output_tokens
+
+    def max_cost(self, call: Call) -> float:
+        """Return the maximum cost of one attempt in USD, which the budget reserves. It is 0 if there is no price."""
+        input_tokens, output_tokens = self._size(call.case_id).maximum, self.run.model.params.max_output_tokens
+        is_batch = self.run.manifest.transport == "batch"
+        return max_call_cost(self.price, input_tokens, output_tokens, batch=is_batch) or 0.0
+
+    def cost_refusal(self, call: Call, left_usd: float) -> Failure:
+        """Return the failure of a call that can cost more than the rest of the budget, `left_usd`."""
+        message = (
+            f"a call of case '{call.case_id}' can cost ${self.max_cost(call):.4f} "
+            f"({self._size(call.case_id).maximum:,} tokens in, {self.run.model.params.max_output_tokens:,} out by "
+            f"max_output_tokens), and ${left_usd:.4f} is left; raise the cap to continue"
+        )
+        return Failure(kind="over_budget", reason="max_cost", message=message)
 
     def begin(self) -> None:
         """Create the run folder if it is new, lock it and open the journal. Call this after all providers are open.
@@ -201,11 +233,11 @@ class RunningRun:
             self._lock_run()
         self._journal = LinesWriter(self.run.folder / ANSWERS)
 
-    async def save_outcome(self, replicate: Replicate, progress: Progress) -> None:
+    async def save_outcome(self, replicate: Replicate) -> None:
         """Count an outcome, append it to the journal and pass it to `on_outcome`. Raise StorageError on failure."""
         if self._journal is None:
             raise RuntimeError("outcome of a run that was not started")
-        progress.note(replicate, call_cost(self.run.model, self.price, replicate))
+        self.progress.note(replicate, call_cost(self.run.model, self.price, replicate))
         append_outcome(self._journal, replicate)
         self.errors.pop(replicate.call, None)
         self.open_calls.discard(replicate.call)
@@ -219,53 +251,12 @@ class RunningRun:
         """Close the journal and release the lock. Pass earlier errors of unrepeated calls to `on_outcome`."""
         if self._journal is not None:
             self._journal.close()
-        self.release()
+        if self._lock is not None:
+            self._lock.release()  # a long-lived process may resume the run
         for replicate in self.errors.values():
             self._on_outcome(self.run, replicate)
-
-    def release(self) -> None:
-        """Release the lock, so that other processes can execute the run."""
-        if self._lock is not None:
-            self._lock.release()
 
     def _lock_run(self) -> None:
         self._lock = try_lock(self.run.folder / ".lock")
         if self._lock is None:
             raise RunError(f"{self.run.folder} is being executed by another process")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorstCase:
-    """The maximum of one attempt in tokens and in USD, which the budget reserves. `usd` is 0 if there is no price."""
-
-    input_tokens: int
-    output_tokens: int
-    usd: float
-
-    @property
-    def tokens(self) -> int:
-        """The tokens of input and output."""
-        return self.input_tokens + self.output_tokens
-
-    def refusal(self, call: Call, left_usd: float) -> Failure:
-        """Return the failure of a call that can cost more than the rest of the budget, `left_usd`."""
-        message = (
-            f"a call of case '{call.case_id}' can cost ${self.usd:.4f} "
-            f"({self.input_tokens:,} tokens in, {self.output_tokens:,} out by "
-            f"max_output_tokens), and ${left_usd:.4f} is left; raise the cap to continue"
-        )
-        return Failure(kind="over_budget", reason="max_cost", message=message)
-
-
-def cached_cases(
-    calls: Sequence[Call], request_for: Callable[[Call], Request], cache_floor: int | None
-) -> frozenset[str]:
-    """Return the ids of cases with several calls and at least `cache_floor` estimated tokens; empty if it is None."""
-    if cache_floor is None:
-        return frozenset()
-    calls_by_case = by_key((call.case_id, call) for call in calls)
-    return frozenset(
-        case_id
-        for case_id, repeated in calls_by_case.items()
-        if len(repeated) > 1 and estimate_input_tokens(request_for(repeated[0])) >= cache_floor
-    )

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from skill_evaluator.checks import call_function, passes
-from skill_evaluator.comparing.array_items import MemoizedValue, arrays_in, pairs_by_best
+from skill_evaluator.comparing.array_items import arrays_in, pairs_by_best
 from skill_evaluator.comparing.comparators import COMPARATORS
 from skill_evaluator.comparing.declarations import same_value
 from skill_evaluator.comparing.field_plan import FieldPlan
@@ -96,7 +96,6 @@ _EXTRA_KEYS = ("additionalProperties", "unevaluatedProperties")
 _BRANCH_KEYWORDS = ("anyOf", "oneOf")
 _COMBINING_KEYWORDS = ("allOf", *_BRANCH_KEYWORDS, "if", "then", "else")
 _MAX_MESSAGE = 200  # characters; a message quotes the invalid value
-_MAX_CACHED_TRUTHS = 32  # a prepared ground truth takes about ten times its own memory
 
 
 class ContractError(NamedTuple):
@@ -338,7 +337,6 @@ class AnswerScorer:
         self._workers: Workers | None = None
         self._short: frozenset[str] = frozenset()  # cases with a short ground truth
         self.cases = {case.id: case for case in cases}
-        self._truths: dict[str, MemoizedValue] = {}
         self._names = top_names(component.schema)
         self._undefined: dict[str, frozenset[str] | Future[frozenset[str]]] = {}
         compared = {rule.compare or "exact" for rule in component.plan.leaves.values()}
@@ -431,8 +429,7 @@ class AnswerScorer:
         if len(text) > max_leaves and count_leaves(parsed.value) > max_leaves:
             return unparseable(component, case, problem=TOO_COSTLY)
         contract = self._contract(parsed.value)
-        comparison = self._comparison(case_id, parsed.value, contract.holds)
-        comparison.checks = _weighted(case, checks)
+        comparison = Comparison(case.truth, parsed.value, component.plan, contract.holds, _weighted(case, checks))
         return Scored(
             outcome=SCORED,
             metrics=apply_metrics(component.metrics, comparison, labelled=case.labelled),
@@ -456,7 +453,7 @@ class AnswerScorer:
         case = self.cases[case_id]
         metrics = {name: metric for name, metric in self.component.metrics.items() if metric.needs_truth}
         if case.labelled:
-            truth = self._comparison(case_id, case.truth, holds=True)
+            truth = Comparison(case.truth, case.truth, self.component.plan)
             metrics = {name: metric for name, metric in metrics.items() if metric.score(truth) is None}
         unchecked = {CHECKS_METRIC} if CHECKS_METRIC in self.component.metrics and not case.checks else set()
         return frozenset(metrics.keys() | unchecked)
@@ -474,11 +471,3 @@ class AnswerScorer:
             missing_keys=missing,
             extra_keys=extra,
         )
-
-    def _comparison(self, case_id: str, output: Any, holds: bool) -> Comparison:
-        truth = self._truths.get(case_id)
-        if truth is None:
-            if len(self._truths) >= _MAX_CACHED_TRUTHS:
-                self._truths.clear()
-            truth = self._truths[case_id] = MemoizedValue(self.cases[case_id].truth, self.component.plan)
-        return Comparison(truth.value, output, self.component.plan, lambda _: holds, truth)

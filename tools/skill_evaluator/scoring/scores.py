@@ -1,12 +1,11 @@
 """Public API for other programs: score one output against one ground truth. Stable like `Library`."""
 
-import marshal
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from dataclasses import fields as dataclass_fields
 from enum import Enum
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Final
 
 from skill_evaluator.comparing.comparison import ComparedLeaf, LeafOutcome, ValuePath
@@ -23,7 +22,6 @@ from skill_evaluator.text import key_path
 _WHERE = "the arguments"
 _TOO_LARGE = 10**4300
 _PLAIN = frozenset({str, bool, type(None)})
-_MAX_CACHED = 32  # scorers
 FieldSettings = Mapping[str, Mapping[str, Any]]
 
 
@@ -163,7 +161,7 @@ class OutputScorer:
             name, truth = "truth", truth if labelled else None
             _refuse_non_json(truth, "truth")
             name = "truth or output"
-            comparison = Comparison(truth, output, self._plan, lambda _: not errors)
+            comparison = Comparison(truth, output, self._plan, not errors)
             return OutputScores(
                 scores=apply_metrics(self._metrics, comparison, labelled=labelled),
                 compared=tuple(comparison.rows) if labelled else (),
@@ -182,7 +180,7 @@ def score_output(
     fields: FieldSettings | None = None,
     metrics: Iterable[str] | None = None,
 ) -> OutputScores:
-    """Score one parsed output. Compiled schemas, fields and metrics are cached.
+    """Score one parsed output. For many outputs of one schema, make an `OutputScorer`.
 
     >>> result = score_output({"total": 9.5, "paid": True}, {"total": 9.4, "paid": True})
     >>> result.scores["field_level_f1"]
@@ -190,7 +188,7 @@ def score_output(
     >>> print(*result.mistakes)
     wrong at total: 9.5 is expected, not 9.4 (compared as number)
     """
-    return _scorer(schema, fields, metrics).score(truth, output)
+    return OutputScorer(schema, fields, metrics).score(truth, output)
 
 
 def score_text(
@@ -200,30 +198,12 @@ def score_text(
     fields: FieldSettings | None = None,
     metrics: Iterable[str] | None = None,
 ) -> OutputScores:
-    """Score the raw text of one output. Compiled schemas, fields and metrics are cached.
+    """Score the raw text of one output. For many outputs of one schema, make an `OutputScorer`.
 
     >>> score_text({"total": 9.5}, "I cannot read it.").problem
     'prose'
     """
-    return _scorer(schema, fields, metrics).score_text(truth, text)
-
-
-def _scorer(*arguments: Any) -> OutputScorer:
-    content = _content(arguments)
-    return OutputScorer(*arguments) if content is None else _scorer_of(content)
-
-
-@lru_cache(_MAX_CACHED)
-def _scorer_of(content: bytes) -> OutputScorer:
-    return OutputScorer(*marshal.loads(content))  # noqa: S302 - written by the caller from its own arguments
-
-
-def _content(value: Any) -> bytes | None:
-    """Serialize a value to bytes that differ for other values, types and orders. Return None if marshal refuses it."""
-    try:
-        return marshal.dumps(value, 2)  # later versions encode object identity
-    except ValueError:
-        return None
+    return OutputScorer(schema, fields, metrics).score_text(truth, text)
 
 
 def _plan(schema: Mapping[str, Any] | None, fields: FieldSettings) -> FieldPlan:

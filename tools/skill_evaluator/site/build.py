@@ -31,7 +31,7 @@ from skill_evaluator.site.cases import case_list, write_cases
 from skill_evaluator.site.component import ComponentState, component_page, overview_rows
 from skill_evaluator.site.judges import write_judges
 from skill_evaluator.site.public import PublicNames
-from skill_evaluator.site.rendering import Pages
+from skill_evaluator.site.rendering import write_page
 from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.component import RecordedComponent
 
@@ -69,13 +69,12 @@ def build_site(build: SiteBuild) -> SiteFolder:
         documents = dict.fromkeys(names, ComponentSite(documents=True))
         settings = settings.model_copy(update={"site": settings.site.model_copy(update={"components": documents})})
     site = SiteFolder(build.out)
-    pages = Pages(site)
     for asset in _ASSETS:
         site.write(f"assets/{asset}", (_HERE / "assets" / asset).read_text("utf-8"))
-    grades = _write_audits(pages, build.audits)
+    grades = _write_audits(site, build.audits)
     states, rows, changes = list[ComponentState](), list[dict[str, Any]](), list[dict[str, Any]]()
     for name in with_progress(names, len(names), "pages of components"):
-        result = result_or_error(name, partial(_write_component, pages, build, name, settings, grades))
+        result = result_or_error(name, partial(_write_component, site, build, name, settings, grades))
         if isinstance(result, errors.StorageError):  # the site itself cannot be written
             raise result
         if isinstance(result, errors.SkillEvaluatorError):
@@ -86,13 +85,13 @@ def build_site(build: SiteBuild) -> SiteFolder:
         states.append(result[0])
         rows += result[1]
         changes += result[2]
-    write_judges(pages, build.judgements, build.config, settings)
+    write_judges(site, build.judgements, build.config, settings)
     retiring_models: list[str] = []
     with suppress(errors.ConfigError):  # a site needs no models.yaml
         retiring_models = retiring(load_models(build.config, settings.limits))
     problems = {name: error for name, error in site.problems.items() if name not in names}
-    versions.write_overview(pages, states, rows, problems, retiring_models)
-    versions.write_changes(pages, changes, states)
+    versions.write_overview(site, states, rows, problems, retiring_models)
+    versions.write_changes(site, changes, states)
     site.finish()
     bugs = sum(isinstance(problem, errors.InternalError) for problem in site.problems.values())
     if unread := len(site.problems) - bugs:
@@ -103,7 +102,7 @@ def build_site(build: SiteBuild) -> SiteFolder:
     return site
 
 
-def _write_audits(pages: Pages, folder: Path) -> dict[str, str | None]:
+def _write_audits(site: SiteFolder, folder: Path) -> dict[str, str | None]:
     """Write the page of each reported audit. Return the grades by model of the newest audit, {} if there is none."""
     results: dict[str, AuditResult] = {}
     for path in sorted(folder.glob(f"*/{REPORTED}"), reverse=True):
@@ -112,21 +111,21 @@ def _write_audits(pages: Pages, folder: Path) -> dict[str, str | None]:
             refuse_page_name(name, errors.AuditError)
             results[name] = read_audit(path)
         except errors.AuditError as problem:
-            pages.site.note(f"audit {name}", problem)
+            site.note(f"audit {name}", problem)
     if not results:
-        pages.write("audit.html", "audit.html", name="")
+        write_page(site, "audit.html", "audit.html", name="")
         return {}
     newest = next(iter(results))
     addresses = {name: "audit.html" if name == newest else f"audits/{name}.html" for name in results}
     for name, result in results.items():
         others = [(other, addresses[other], len(results[other].cohort)) for other in results if other != name]
         page = {"name": name, "others": others, **site_audit(result)}
-        pages.write(addresses[name], "audit.html", max_text=_MAX_AUDIT_TEXT, **page)
+        write_page(site, addresses[name], "audit.html", max_text=_MAX_AUDIT_TEXT, **page)
     return {model.model: model.grade for model in results[newest].models}
 
 
 def _write_component(
-    pages: Pages, build: SiteBuild, name: str, settings: Settings, grades: Mapping[str, str | None]
+    site: SiteFolder, build: SiteBuild, name: str, settings: Settings, grades: Mapping[str, str | None]
 ) -> _Entries:
     component = load_component(build.components, name, settings.limits)
     archive = Archive(component, Repository(build.components) if build.recorded else None, build.recorded)
@@ -143,22 +142,25 @@ def _write_component(
     compared = versions.ComparedComponent(
         recorded=recorded, rows=rows, status=status, comparisons=comparisons, fixtures=build.fixtures, names=names
     )
-    versions.write_comparisons(pages, compared)
-    versions.write_verdicts(pages, compared)
-    answered = write_cases(pages, compared)
-    pages.write(
+    versions.write_comparisons(site, compared)
+    versions.write_verdicts(site, compared)
+    answered = write_cases(site, compared)
+    write_page(
+        site,
         component_address(name),
         "component.html",
         component=name,
         state=compared.state,
-        page=component_page(component.version, status, rows, remarks),
+        disk_version=component.version,
+        page=component_page(status, rows),
+        remarks=remarks,
         cases=case_list(name, status.newest),
         runs=answered,
         compare_address=compared.first_address,
         private=compared.is_private,
         judged=any(build.judgements.glob(f"*/{JUDGING}")),
     )
-    return compared.state, overview_rows(name, status, rows, grades), versions.version_changes(compared)
+    return compared.state, list(overview_rows(status, rows, grades)), versions.version_changes(compared)
 
 
 def _reason_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: Path | None) -> tuple[str, bool]:

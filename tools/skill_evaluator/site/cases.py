@@ -31,7 +31,7 @@ from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answer_views import MAX_OUTPUTS, DistinctOutput, recorded_case_view
 from skill_evaluator.site import SiteFolder
 from skill_evaluator.site.component import is_flawless
-from skill_evaluator.site.rendering import Pages
+from skill_evaluator.site.rendering import write_page
 from skill_evaluator.site.versions import ComparedComponent
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, listed, marked_differences
@@ -97,7 +97,7 @@ def _cases_by_field(newest: Mapping[str, Record]) -> list[dict[str, Any]]:
     return rows[:_MAX_FIELDS_WITH_CASES]
 
 
-def write_cases(pages: Pages, compared: ComparedComponent) -> list["ShownRun"]:
+def write_cases(site: SiteFolder, compared: ComparedComponent) -> list["ShownRun"]:
     """Write the pages of the cases and runs of a component. Return the runs that have a page with their outputs."""
     newest = newest_of_versions(compared.recorded.archive.entries)
     runs = [ShownRun(entry, compared) for entries in newest.values() for entry in reversed(entries[-_VERSIONS:])]
@@ -113,7 +113,8 @@ def write_cases(pages: Pages, compared: ComparedComponent) -> list["ShownRun"]:
         gone = None
         if not compared.is_private and case_id not in cases:
             gone = f"Case '{case_id}' is no longer among the fixtures."
-        pages.write(
+        write_page(
+            site,
             case_address(compared.name, case_id),
             "case.html",
             component=compared.name,
@@ -122,13 +123,14 @@ def write_cases(pages: Pages, compared: ComparedComponent) -> list["ShownRun"]:
             notice=notice or gone,
             neighbours=[None if other is None else case_address(compared.name, other) for other in neighbours],
             **_case_page(case_id, cases.get(case_id), [run for run in runs if case_id in run.cases], compared),
-            files=list(_copied_files(pages.site, cases.get(case_id))),
+            files=list(_copied_files(site, cases.get(case_id))),
         )
     answered = [run for run in runs if run.has_outputs]
     latest = {run.entry.model_id: run for run in reversed(answered)}
     for run in answered:
         later = latest[run.entry.model_id]
-        pages.write(
+        write_page(
+            site,
             run.address,
             "run.html",
             component=compared.name,

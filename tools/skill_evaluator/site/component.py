@@ -31,7 +31,7 @@ _SOUND = ("improved", "unchanged")
 _DRAWN = 15  # versions in the small line of the overview
 _NEWEST = 5  # versions of a model among which earlier regressions are named
 _LARGE_DROP = 0.1  # a field that fell further is named even if the verdict is improved or unchanged
-_MAX_NAMED, _MAX_CASES = 2, 3  # models and cases in a sentence
+_MAX_NAMED = 2  # models in a sentence
 _MAX_CATEGORIES = 12  # the record has all
 _MAX_TREND_ROWS = 150
 _MAX_FIELD_ROWS = 400  # a row has one field with one model
@@ -46,9 +46,7 @@ _VERDICT_SHAPES = {
 _MAX_CHART_NAME = 100  # characters; vl-convert aborts the process for texts of very many
 
 
-def component_page(
-    version: str, status: ComponentStatus, rows: Sequence[Row], remarks: Sequence[str]
-) -> dict[str, Any]:
+def component_page(status: ComponentStatus, rows: Sequence[Row]) -> dict[str, Any]:
     """Return the values for the template of a component's page; `rows` are all its runs, complete or not."""
     history, newest, ranking = status.history, status.newest, status.ranking
     points = list(_trend_points(history, rows))
@@ -59,7 +57,6 @@ def component_page(
     shown_fields = fields[: _MAX_FIELD_ROWS // len(newest)]
     figures = newest_figures(status, rows)
     return {
-        "disk_version": version,
         "metric": history.metric,
         "agreement": AGREEMENT,
         "models": list(newest),
@@ -84,7 +81,7 @@ def component_page(
             for kind, count in record.failures.items()
             if count
         ],
-        "remarks": [*_history_remarks(history), *remarks],
+        "remarks": list(_history_remarks(history)),
     }
 
 
@@ -110,14 +107,12 @@ def is_flawless(profile: Mapping[str, int]) -> bool:
 
 def _ranked_scores(status: ComponentStatus) -> dict[str, dict[str, float | None]]:
     """Return `accuracy`, its interval `low` to `high` and `reproducibility` by model id, over all pooled runs."""
-    scores = {model.model_id: model.accuracy.get(status.ranking.metric) for model in status.ranking.models}
-    return {
-        model.model_id: {
-            **_score_figures(score := scores[model.model_id], score.n_cases if score else 0),
-            "reproducibility": model.reproducibility.get(AGREEMENT),
-        }
-        for model in status.ranking.models
-    }
+    scores = {}
+    for model in status.ranking.models:
+        score = model.accuracy.get(status.ranking.metric)
+        figures = _score_figures(score, score.n_cases if score else 0)
+        scores[model.model_id] = {**figures, "reproducibility": model.reproducibility.get(AGREEMENT)}
+    return scores
 
 
 def _score_figures(score: Score | RowAccuracy | None, cases: int) -> dict[str, float | None]:
@@ -195,19 +190,19 @@ def _confusion_matrices(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]
 
 
 def overview_rows(
-    name: str, status: ComponentStatus, rows: Sequence[Row], grades: Mapping[str, str | None]
-) -> list[dict[str, Any]]:
-    """Return a row of the overview for each model, with the figures of its newest run of its highest version.
+    status: ComponentStatus, rows: Sequence[Row], grades: Mapping[str, str | None]
+) -> Iterator[dict[str, Any]]:
+    """Yield a row of the overview for each model, with the figures of its newest run of its highest version.
 
     `rank` is the place of its worst verdict in `ORDER`.
     """
     points = {model.model_id: model.points[-_DRAWN:] for model in status.history.models}
-    scores, shown = _ranked_scores(status), []
+    scores = _ranked_scores(status)
     for model_id, figures in newest_figures(status, rows).items():
         judged = verdict_of(model_id, status)
         verdicts = [verdict["verdict"] or "first" for verdict in (judged, judged["also"]) if verdict is not None]
-        row = {
-            "component": name,
+        yield {
+            "component": status.history.skill,
             **figures,
             **scores.get(model_id, {}),
             **judged,
@@ -216,8 +211,6 @@ def overview_rows(
             "scores": [point.strict_mean for point in points[model_id]],
             "grade": grades.get(model_id),
         }
-        shown.append(row)
-    return shown
 
 
 def newest_figures(status: ComponentStatus, rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
@@ -324,11 +317,9 @@ class ComponentState:
     past: Sequence[Line] = ()
 
 
-def component_state(
-    name: str, status: ComponentStatus, comparisons: Comparisons, rows: Sequence[Row]
-) -> ComponentState:
+def component_state(status: ComponentStatus, comparisons: Comparisons, rows: Sequence[Row]) -> ComponentState:
     """Return the state of a measured component; `rows` are all its runs, complete or not."""
-    verdicts = list(_verdicts_since(status))
+    name, verdicts = status.history.skill, list(_verdicts_since(status))
     unmeasured, failed = _unmeasured_runs(status, rows)
     regressed = any(verdict == "regressed" for verdict, _ in verdicts)
     state = ComponentState(
@@ -338,7 +329,7 @@ def component_state(
         ship=_ship_words(status),
         verdicts=verdicts,
         unmeasured=unmeasured,
-        past=list(_past_regressions(name, status.history)),
+        past=list(_past_regressions(status.history)),
     )
     result = comparisons.versions.get(status.history.newest)
     model = None if result is None else _deciding_model(result, status)
@@ -429,23 +420,21 @@ def _where_line(name: str, model: ModelVerdict) -> Line:
     against = f" with {model.model_id} since {model.baseline.skill_version}"
     if model.verdict == "incomparable":
         return Line(f"nothing was compared{against}: {next(iter(model.reasons), 'no case is the same')}")
+    return Line(*loss_parts(name, model), against)
+
+
+def loss_parts(name: str, model: ModelVerdict, max_cases: int = 3) -> list[LinePart]:
+    """Return the field that fell most and the cases that got worse, with links; or a text if nothing was lost."""
     parts: list[LinePart] = []
     if (fell := model.fell_most) is not None:
         parts.append(Cell(summary.fall_words(fell), link=pages.component_address(name, fell.metric)))
     cases = model.cases.worse
     if cases:
         parts.append("; cases " if parts else "cases ")
-        parts += links([(case_id, pages.case_address(name, case_id)) for case_id in cases], _MAX_CASES)
-    nothing = "nothing lost" if model.verdict in _SOUND else "no field and no case fell"
-    return Line(*(parts or [nothing]), against)
-
-
-def links(pages: Sequence[tuple[str, str]], limit: int) -> list[LinePart]:
-    """Return the first `limit` of the (name, address) pairs as links, followed by the number of the others."""
-    parts: list[LinePart] = []
-    for name, address in pages[:limit]:
-        parts += [", ", Cell(name, link=address)]
-    return parts[1:] + ([f" and {len(pages) - limit} more"] if len(pages) > limit else [])
+        for number, case_id in enumerate(cases[:max_cases]):
+            parts += [*([", "] if number else []), Cell(case_id, link=pages.case_address(name, case_id))]
+        parts += [f" and {len(cases) - max_cases} more"] if len(cases) > max_cases else []
+    return parts or ["nothing lost" if model.verdict in _SOUND else "no field and no case fell"]
 
 
 def certainty(model: ModelVerdict) -> str:
@@ -471,7 +460,7 @@ def _next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
     return Line("look at ", lost, " and ", comparison)
 
 
-def _past_regressions(name: str, history: History) -> Iterator[Line]:
+def _past_regressions(history: History) -> Iterator[Line]:
     """Yield a line for each regressed version among the last five of a model, and the version that fixed it."""
     fell: dict[tuple[str, str], list[tuple[str, str]]] = {}
     dates: dict[str, str] = {}
@@ -490,5 +479,5 @@ def _past_regressions(name: str, history: History) -> Iterator[Line]:
         fixes = {fixed for _, fixed in models}
         end = "no later version is better" if "" in fixes else f"fixed in {max(fixes, key=precedence)}"
         named = listed([model for model, _ in models], _MAX_NAMED)
-        link = Cell(version, link=pages.verdict_address(name, version))
+        link = Cell(version, link=pages.verdict_address(history.skill, version))
         yield Line(link, f" had regressed since {before} with {named} ({dates[version]}); {end}")

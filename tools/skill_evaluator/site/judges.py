@@ -19,7 +19,7 @@ from skill_evaluator.judges.review.queue import queue_in, status_lines
 from skill_evaluator.library.config import Settings
 from skill_evaluator.reports.judge_results import calibration_words, decision_words, judge_run_blocks, share
 from skill_evaluator.site import SiteFolder, refuse_page_name
-from skill_evaluator.site.rendering import Pages
+from skill_evaluator.site.rendering import write_page
 from skill_evaluator.text import counted
 
 JudgeRunResults = ScoreResults | PairwiseResults | RegressionResults | JudgeCalibration
@@ -33,7 +33,7 @@ _MAX_JUDGE_RUNS = 100  # the newest ones
 _MOODS = {"ship": "improved", "block": "regressed"}
 
 
-def write_judges(pages: Pages, judgements: Path, config: Path, settings: Settings) -> None:
+def write_judges(site: SiteFolder, judgements: Path, config: Path, settings: Settings) -> None:
     """Write the list of the newest judge runs, a page for each, and a page for the calibration of the settings."""
     # names begin with the time
     folders = sorted((path.parent for path in judgements.glob(f"*/{JUDGING}")), reverse=True)
@@ -43,40 +43,41 @@ def write_judges(pages: Pages, judgements: Path, config: Path, settings: Setting
             refuse_page_name(folder.name, JudgeError)
             mode = read_judge_run(folder).mode
             if mode in _KINDS and (folder / RESULTS).exists():
-                rows.append(_write_judge_run(pages, folder, mode))
+                rows.append(_write_judge_run(site, folder, mode))
             elif mode in _KINDS:
                 unfinished.append(folder.name)
         except JudgeError as problem:
             problems.append({"name": folder.name, "reason": str(problem)})
-            pages.site.note(f"judge run {folder.name}", problem)
-    pages.write(
+            site.note(f"judge run {folder.name}", problem)
+    write_page(
+        site,
         "judges.html",
         "judges.html",
         rows=sorted(rows, key=lambda row: (row["created"], row["id"]), reverse=True),
-        calibration=_write_calibration(pages, config, settings),
+        calibration=_write_calibration(site, config, settings),
         problems=problems,
         unfinished=unfinished,
         left_out=max(0, len(folders) - _MAX_JUDGE_RUNS),
-        queue=_queue_status(pages.site, config),
+        queue=_queue_status(site, config),
     )
 
 
-def _write_calibration(pages: Pages, config: Path, settings: Settings) -> tuple[str, str | None] | None:
+def _write_calibration(site: SiteFolder, config: Path, settings: Settings) -> tuple[str, str | None] | None:
     """Write the page of the settings' calibration. Return its outcome and colour, or None if there is none to read."""
     try:
         calibration = read_calibration(config, settings)
     except JudgeError as problem:
-        pages.site.note("calibration of the settings", problem)
+        site.note("calibration of the settings", problem)
         return None
     if calibration is None:
         return None
     outcome, mood = calibration_words(calibration)
     head = {"id": settings.policy.judge.calibration, "of": "", "outcome": outcome, "mood": mood}
-    pages.write("calibration.html", "judge_run.html", row=head, page_blocks=judge_run_blocks(calibration))
+    write_page(site, "calibration.html", "judge_run.html", row=head, page_blocks=judge_run_blocks(calibration))
     return outcome, mood
 
 
-def _write_judge_run(pages: Pages, folder: Path, mode: JudgeMode) -> dict[str, Any]:
+def _write_judge_run(site: SiteFolder, folder: Path, mode: JudgeMode) -> dict[str, Any]:
     """Write the page of a judge run and return its row of the list. Raise JudgeError for invalid results."""
     (kind, noun), path = _KINDS[mode], folder / RESULTS
     results: JudgeRunResults = read_versioned(kind, path, "results_version", RESULTS_VERSION, JudgeError)
@@ -84,7 +85,7 @@ def _write_judge_run(pages: Pages, folder: Path, mode: JudgeMode) -> dict[str, A
         raise JudgeError(f"{path} is not the result of a judge run: it has no `judging`")
     address = f"judges/{folder.name}.html"
     row = {**_judge_run_row(results.judging, results), "of": noun, "id": folder.name, "address": address}
-    pages.write(address, "judge_run.html", row=row, page_blocks=judge_run_blocks(results))
+    write_page(site, address, "judge_run.html", row=row, page_blocks=judge_run_blocks(results))
     return row
 
 

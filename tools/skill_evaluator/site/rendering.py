@@ -5,7 +5,7 @@ Every text in a template is escaped, cut to a length and free of characters that
 
 import re
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from skill_evaluator import __version__
-from skill_evaluator.display import WHOLE, amount, number, signed
+from skill_evaluator.display import WHOLE, amount, count, number, signed
 from skill_evaluator.display.chart_style import page_chart
 from skill_evaluator.display.pages import (
     Chart,
@@ -33,49 +33,43 @@ _MAX_SHORT_VALUE, _MAX_SETTING = 60, 960  # characters
 _HERE = Path(__file__).parent
 
 
-class Pages:
-    """The pages of one build."""
+def write_page(site: SiteFolder, address: str, template: str, *, max_text: int = MAX_TEXT, **shown: Any) -> None:
+    """Render a template with the values `shown` and write the page; texts are cut to `max_text` characters."""
+    page = {"place": address, "root": "../" * address.count("/"), "max_text": max_text}
+    site.write(address, _templates().get_template(template).render(**page, **shown) + "\n")
 
-    def __init__(self, site: SiteFolder) -> None:
-        self.site = site
 
-    def write(self, address: str, template: str, *, max_text: int = MAX_TEXT, **shown: Any) -> None:
-        """Render a template with the values `shown` and write the page; texts are cut to `max_text` characters."""
-        page = {"place": address, "root": "../" * address.count("/"), "max_text": max_text}
-        self.site.write(address, self._templates.get_template(template).render(**page, **shown) + "\n")
-
-    @cached_property
-    def _templates(self) -> jinja2.Environment:
-        environment = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(_HERE / "templates"),
-            autoescape=True,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            undefined=jinja2.StrictUndefined,
-            finalize=jinja2.pass_context(_printable),
-        )
-        environment.globals |= {
-            one.__name__: one for one in (case_address, component_address, counted, verdict_address)
-        }
-        environment.globals |= {"MARKS": MARKS, "WHOLE": WHOLE, "policy": POLICY, "program": __version__}
-        environment.filters |= {
-            "amount": amount,
-            "columns": html_columns,
-            "date": lambda timestamp: timestamp[:10],
-            "drawings": _drawn_charts,
-            "joined": lambda parts: abridged("".join(part for part, _ in parts), _MAX_SHORT_VALUE),
-            "kind": lambda block: type(block).__name__,
-            "mood": mood_of,
-            "number": number,
-            "pairs": lambda titles, numeric: [(title, numeric) for title in titles],
-            "prose": _prose,
-            "sections": sections_of,
-            "setting": lambda value: value if isinstance(value, str) else abridged(value_text(value), _MAX_SETTING),
-            "signed": signed,
-            "url": _link,
-            "whole": _uncut,
-        }
-        return environment
+@cache
+def _templates() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=jinja2.pass_context(_printable),
+    )
+    environment.globals |= {one.__name__: one for one in (case_address, component_address, counted, verdict_address)}
+    environment.globals |= {"MARKS": MARKS, "WHOLE": WHOLE, "policy": POLICY, "program": __version__}
+    environment.filters |= {
+        "amount": amount,
+        "columns": html_columns,
+        "date": lambda timestamp: timestamp[:10],
+        "drawings": _drawn_charts,
+        "joined": lambda parts: abridged("".join(part for part, _ in parts), _MAX_SHORT_VALUE),
+        "kind": lambda block: type(block).__name__,
+        "mood": mood_of,
+        "number": number,
+        "pairs": lambda titles, numeric: [(title, numeric) for title in titles],
+        "prose": _prose,
+        "sections": sections_of,
+        "setting": lambda value: value if isinstance(value, str) else abridged(value_text(value), _MAX_SETTING),
+        "signed": signed,
+        "thousands": count,
+        "url": _link,
+        "whole": _uncut,
+    }
+    return environment
 
 
 def _printable(context: Any, value: Any) -> Any:

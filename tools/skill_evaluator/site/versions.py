@@ -8,32 +8,24 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.display import WHOLE, arrow, ends, signed
-from skill_evaluator.display.pages import (
-    MAX_ROWS,
-    Block,
-    Fold,
-    Line,
-    case_address,
-    compare_address,
-    component_address,
-    verdict_address,
-)
+from skill_evaluator.display import WHOLE, ends, signed
+from skill_evaluator.display.pages import MAX_ROWS, Block, Fold, Line, compare_address, verdict_address
 from skill_evaluator.display.safe_text import abridged
-from skill_evaluator.display.sheets import Cell, Sheet
+from skill_evaluator.display.sheets import Sheet
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Row
 from skill_evaluator.reports.comparison import all_sheets, model_words, reading_words
 from skill_evaluator.reports.explanation import changes_of
-from skill_evaluator.reports.summary import difference_words, fell_most_words, verdict_words, worst_first
+from skill_evaluator.reports.summary import Reader, conclude, difference_words, worst_first
 from skill_evaluator.runner.journal import ANSWERS, outcomes
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
-from skill_evaluator.site.component import ORDER, ComponentState, certainty, component_state, links, run_figures
+from skill_evaluator.site import SiteFolder
+from skill_evaluator.site.component import ORDER, ComponentState, certainty, component_state, loss_parts, run_figures
 from skill_evaluator.site.public import PublicNames
-from skill_evaluator.site.rendering import Pages
+from skill_evaluator.site.rendering import write_page
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import listed
 from skill_evaluator.verdicts.component import ComponentStatus, RecordedComponent
@@ -55,7 +47,7 @@ _NEWEST = 5  # versions of a component on the page of changes
 _MAX_DRAWN = 40  # measures in the chart of a comparison
 _MAX_REASONS = 4
 _MAX_NAME = 18  # characters of a model in the line of a version
-_MAX_LOST = 12  # fields and cases that a verdict names
+_MAX_CASES = 12  # cases that a verdict names
 _MAX_PAIRS = 600  # rows of the overview
 _MAX_ENTRIES = 600  # versions with their models on the page of changes
 _MAX_OPEN = 2  # versions whose state is not collapsed
@@ -89,7 +81,7 @@ class ComparedComponent:
     @cached_property
     def state(self) -> ComponentState:
         """The state of its newest version."""
-        return component_state(self.name, self.status, self.comparisons, self.rows)
+        return component_state(self.status, self.comparisons, self.rows)
 
     @cached_property
     def cases(self) -> Mapping[str, Case]:
@@ -126,17 +118,15 @@ class ComparedComponent:
         return next((compare_address(self.name, *pair) for pair in self.pairs), "")
 
 
-def write_comparisons(pages: Pages, compared: ComparedComponent) -> None:
+def write_comparisons(site: SiteFolder, compared: ComparedComponent) -> None:
     """Write a page for the comparison of each of the newest versions and of each pair of models."""
     name = compared.name
-    shown: list[tuple[ComparisonResult, str, tuple[str, str] | None]] = [
-        *((result, version, None) for version, result in compared.versions.items()),
-        *((result, "", pair) for pair, result in compared.pairs.items()),
-    ]
-    for result, version, pair in shown:
+    for names, result in [*compared.versions.items(), *compared.pairs.items()]:
+        version, pair = (names, None) if isinstance(names, str) else ("", names)
         titles = pair or ("before", "after")
-        title = f"{pair[1]} against {pair[0]}" if pair else version
-        pages.write(
+        conclusion = conclude(result, Reader())
+        write_page(
+            site,
             compare_address(name, *(pair or [version])),
             "compare.html",
             max_text=_MAX_SENTENCE,
@@ -145,12 +135,12 @@ def write_comparisons(pages: Pages, compared: ComparedComponent) -> None:
             private=compared.is_private,
             version=version,
             pair=pair,
-            finding=verdict_words(result, title),
+            finding=[line for line in conclusion.lines if line not in (conclusion.ship, f"next: {conclusion.next}")],
             left_out=result.left_out,
             reading=reading_words(result),
             models=[
                 {
-                    **_model_entry(model, title if pair else model.model_id, bool(pair)),
+                    **_model_entry(model, " against ".join(reversed(pair)) if pair else model.model_id),
                     "blocks": [*_tables(name, model, titles), *_changed_outputs(compared, model, titles)],
                 }
                 for model in worst_first(result)
@@ -160,7 +150,7 @@ def write_comparisons(pages: Pages, compared: ComparedComponent) -> None:
         )
 
 
-def _model_entry(model: ModelVerdict, name: str, compares_models: bool) -> dict[str, Any]:
+def _model_entry(model: ModelVerdict, name: str) -> dict[str, Any]:
     """Return the verdict on a model, its reasons, and as `spans` the measures to draw with their intervals' ends.
 
     Metrics are drawn first, then the fields that moved, the largest loss first.
@@ -176,7 +166,7 @@ def _model_entry(model: ModelVerdict, name: str, compares_models: bool) -> dict[
         "verdict": model,
         "name": name,
         "facts": facts,
-        "reasons": [one for one in reasons if not (compares_models and one.startswith("the models differ:"))],
+        "reasons": [reason for reason in reasons if not reason.startswith("the models differ:")],  # the title says it
         "title": f"Significant: {named}" if moved else "No significant change",
         "spans": spans,
         "reach": max([0.1, *values]),
@@ -226,11 +216,12 @@ def _changed_outputs(compared: ComparedComponent, model: ModelVerdict, titles: S
     yield Fold("Outputs that changed, with both values", [Line(sentence), *table])
 
 
-def write_verdicts(pages: Pages, compared: ComparedComponent) -> None:
+def write_verdicts(site: SiteFolder, compared: ComparedComponent) -> None:
     """Write a page for each version with the verdict on every model."""
     status, rows = compared.status, {row.run_id: row for row in compared.rows}
     for version, points in _points_by_version(status).items():
-        pages.write(
+        write_page(
+            site,
             verdict_address(compared.name, version),
             "verdict.html",
             component=compared.name,
@@ -261,50 +252,29 @@ def _version_entries(compared: ComparedComponent, points: Iterable[tuple[str, Po
 
 
 def _version_entry(compared: ComparedComponent, model_id: str, point: Point) -> dict[str, Any]:
-    """Return a dict of the verdict on a version with a model, its evidence, what was `lost`, and the first reasons.
-
-    `repeated` has the reasons that name a lost field.
-    """
+    """Return a dict of the verdict on a version with a model, its evidence, where it lost, and the first reasons."""
     step = point.step
-    judged = {"verdict": "first", "before": None, "difference": None}
-    nothing = {"figures": "", "lost": (), "reasons": (), "repeated": ()}
-    entry: dict[str, Any] = {"model": model_id, "timestamp": point.timestamp, **judged, **nothing}
+    entry: dict[str, Any] = {
+        "model": model_id,
+        "timestamp": point.timestamp,
+        "verdict": "first" if step is None else step.verdict,
+        "before": step and step.before,
+        "difference": step and step.difference,
+        "reasons": step.reasons[:_MAX_REASONS] if step else (),
+        "figures": "",
+        "where": None,
+    }
     if step is None:
         return entry
-    entry |= {"verdict": step.verdict, "before": step.before, "difference": step.difference}
-    entry["reasons"] = step.reasons[:_MAX_REASONS]
     result = compared.versions.get(point.version)
     model = None if result is None else result.on_run(point.run_id)
     if model is None or model.baseline is None:
         change = f"{compared.status.history.metric} {signed(step.difference)}"
         figures = "" if step.difference is None else difference_words(change, point.n_cases, step.ci95, step.q)
         return {**entry, "figures": figures}
-    fell = sorted((field for field in model.fields if field.verdict == "regressed"), key=lambda f: f.difference or 0)
-    names = {field.metric: f"{field.metric or WHOLE} {arrow(field.baseline, field.candidate)}" for field in fell}
-    return {
-        **entry,
-        "figures": "" if model.verdict == "incomparable" else certainty(model),
-        "lost": list(_lost_lines(compared.name, model, names)),
-        "repeated": [reason for reason in step.reasons if any(name in reason for name in names.values())],
-    }
-
-
-def _lost_lines(component: str, model: ModelVerdict, fields: Mapping[str, str]) -> Iterator[Line]:
-    """Yield a line on the fields that fell, and a line on the cases that broke, or one line if nothing fell."""
-    largest_fall = "" if fields else fell_most_words(model)
-    if fields:
-        pages = [(name, component_address(component, path)) for path, name in fields.items()]
-        yield Line(Cell("Fields that fell: ", "bold"), *links(pages, _MAX_LOST))
-    if largest_fall:
-        yield Line(Cell("Fell most, not significantly: ", "bold"), largest_fall)
-    cases = model.cases.worse
-    if cases:
-        noise = "Worse in every output, though each case by itself may be noise"
-        pages = [(case_id, case_address(component, case_id)) for case_id in cases]
-        title = Cell(f"{'Cases that broke' if model.cases.broke else noise}: ", "bold")
-        yield Line(title, *links(pages, _MAX_LOST))
-    if not (fields or largest_fall or cases):
-        yield Line("No field and no case fell significantly.")
+    if model.verdict == "incomparable":
+        return entry
+    return {**entry, "figures": certainty(model), "where": Line(*loss_parts(compared.name, model, _MAX_CASES))}
 
 
 def version_changes(compared: ComparedComponent) -> list[dict[str, Any]]:
@@ -336,7 +306,7 @@ def _models_words(verdict: str, models: Sequence[Mapping[str, Any]]) -> str:
     return f"{abridged(largest['model'], _MAX_NAME)}{moved}{more}"
 
 
-def write_changes(pages: Pages, changes: Iterable[dict[str, Any]], states: Iterable[ComponentState]) -> None:
+def write_changes(site: SiteFolder, changes: Iterable[dict[str, Any]], states: Iterable[ComponentState]) -> None:
     """Write the page of changes, the newest versions first; `states` has the state of every component."""
     newest = sorted(changes, key=lambda change: (change["timestamp"], change["component"]), reverse=True)
     models = max((len(change["entries"]) for change in newest), default=1)
@@ -346,11 +316,11 @@ def write_changes(pages: Pages, changes: Iterable[dict[str, Any]], states: Itera
     alarms = [at for at in current if by_version[shown[at]["component"], shown[at]["version"]].alarm]
     opened = (alarms or current)[:_MAX_OPEN]
     more = len(newest) - len(shown)
-    pages.write("changes.html", "changes.html", versions=shown, states=by_version, more=more, opened=opened)
+    write_page(site, "changes.html", "changes.html", versions=shown, states=by_version, more=more, opened=opened)
 
 
 def write_overview(
-    pages: Pages,
+    site: SiteFolder,
     states: Sequence[ComponentState],
     rows: Sequence[Mapping[str, Any]],
     problems: Mapping[str, Exception],
@@ -362,7 +332,8 @@ def write_overview(
     """
     shown = sorted(rows, key=lambda row: (row["rank"], row["component"]))[:_MAX_PAIRS]
     counts = Counter(verdict for row in rows for verdict in row["verdicts"])
-    pages.write(
+    write_page(
+        site,
         "index.html",
         "overview.html",
         states=sorted(states, key=lambda state: (not state.alarm, not state.version, state.component)),

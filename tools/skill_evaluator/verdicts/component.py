@@ -12,7 +12,7 @@ from itertools import combinations, groupby
 
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Policy, Settings, VerdictName
+from skill_evaluator.library.config import Settings, VerdictName
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records import selection
 from skill_evaluator.records.archive import Archive, RecordedRun, entry_of, precedence
@@ -23,100 +23,13 @@ from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide import comparability
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records  # imports scipy
-from skill_evaluator.verdicts.decide.measuring import Compared, MeasureEffects, measure_all
+from skill_evaluator.verdicts.decide.measuring import Compared, MeasureEffects, measure_pair
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, MeasureResult, ModelVerdict
 from skill_evaluator.verdicts.decide.rules import VerdictRules, has_collapsed, rules_for
 from skill_evaluator.verdicts.shipping import History, ModelRanking, history_of, rank_models, shipping_advice
 
 _ALPHA_OF_DRIFT = 0.025  # rate of false drift reports
 _MIN_SHARED = 0.5  # share of the candidate's cases that the oldest comparable run has if it is the anchor
-
-
-def drift_pair(record: Record, archive: Archive) -> Pair | None:
-    """Pair a run with other runs of its version or of versions that it patches. Return None if there are none."""
-    older = _again(record, archive, patched=True)
-    return Pair(baseline=older[-1], candidate=record, baseline_again=older[:-1], any_served=True) if older else None
-
-
-def pair_of(
-    candidate: Record, baseline: RecordedRun | None, archive: Archive, policy: Policy, *, anchored: bool = True
-) -> Pair:
-    """Build the pair of a candidate and its baseline, with the anchor and with other recorded runs of the versions.
-
-    The anchor is a run of the accepted version, or else of the lowest comparable version. There is none if `anchored`
-    is false or if the policy excludes it. A draft or an interleaved run is not pooled with other runs.
-    """
-    entry = entry_of(candidate)
-    skipped = list(selection.skipped_run_notes(archive.entries, entry, baseline))
-    if candidate.beside is not None and archive.interleaved_baseline(entry) is None:
-        skipped.insert(0, "its interleaved baseline is not complete, so it is compared with a recorded run")
-    beside = baseline is not None and baseline.run_id == entry.beside
-    anchor = _anchor_of(candidate, archive, policy) if anchored else None
-    if beside and baseline and anchor and baseline.version == anchor.version:
-        anchor = baseline
-    before = None if baseline is None else archive.record(baseline)
-    since = None if anchor is None else archive.record(anchor)
-    pair = Pair(
-        baseline=before,
-        candidate=candidate,
-        baseline_again=() if before is None or beside else _again(before, archive),
-        candidate_again=() if beside or candidate.draft else _again(candidate, archive),
-        anchor=since,
-        anchor_again=() if since is None else _again(since, archive),
-        skipped_notes=tuple(skipped),
-    )
-    return comparability.mark_concurrent(pair)
-
-
-def _again(record: Record, archive: Archive, *, patched: bool = False) -> tuple[Record, ...]:
-    """Return the other recorded runs that can be pooled with a record, oldest first. Return () if it has a scenario."""
-    if record.scenario is not None:
-        return ()
-    drawn = [record]
-    for again in _runs_of_series(record, archive, patched=patched):
-        is_alike = patched or comparability.served_change(record, again) is None
-        if is_alike and not any(_may_be_copied(again, earlier) for earlier in drawn):
-            drawn.append(again)
-    return tuple(drawn[1:])
-
-
-def _runs_of_series(record: Record, archive: Archive, *, patched: bool = False) -> list[Record]:
-    run = entry_of(record)
-    versions = selection.versions_patched_to(archive.entries, run.version) if patched else {run.version}
-    others = [
-        archive.record(other)
-        for other in selection.runs_like(archive.runs_of(run.model_id), run)
-        if other.version in versions
-        and other.run_id != run.run_id
-        and not other.draft
-        and other.is_comparable(run)
-        and other.digests.get("prompt") == run.digests.get("prompt")
-    ]
-    return selection.same_series(record, others)
-
-
-def _may_be_copied(run: Record, earlier_run: Record) -> bool:
-    """Return whether replay, or an equal seed that the model honours, may give two runs equal outputs."""
-    keeps_to_seeds = run.settings is not None and "seed" not in run.settings.unavailable
-    return run.provider == "replay" or (keeps_to_seeds and run.seed == earlier_run.seed)
-
-
-def _anchor_of(candidate: Record, archive: Archive, policy: Policy) -> RecordedRun | None:
-    entry = entry_of(candidate)
-    if policy.anchor == "previous" or entry.scenario is not None:
-        return None
-    accepted = selection.last_accepted(entry, archive, policy)
-    if accepted is not None:
-        return accepted
-    stretch = []
-    for _, runs in groupby(selection.lower_version_runs(archive.entries, entry), key=lambda run: run.version):
-        newest = next((run for run in runs if run.is_comparable(entry)), None)
-        if newest is None:
-            break
-        stretch.append(newest)
-    enough = _MIN_SHARED * len(candidate.per_case)
-    lowest_first = ((run, comparability.common_part(archive.record(run), candidate)) for run in reversed(stretch))
-    return next((run for run, common in lowest_first if len(common.cases) >= enough), None)
 
 
 Named = str | Record | None  # a version or a run id, a record, or the default
@@ -169,6 +82,17 @@ def chosen_of_files(
         raise LeaderboardError(f"{files[0]} and {files[1]} have no model in common")
     left_out = {name: f"it is not in {files[0]}" for name in after if name not in before}
     return Chosen(pairs=list(map(comparability.mark_concurrent, both)), left_out=left_out)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSpread:
+    """The strict means of the primary metric by run id (`scores`). `sigma` is their standard deviation or None."""
+
+    model_id: str
+    version: str
+    metric: str
+    scores: dict[str, float]
+    sigma: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,7 +176,7 @@ class RecordedComponent:
         archive = self.archive
         by_model = {
             model_id: [
-                self._pair(
+                self.pair_of(
                     archive.record(run),
                     archive.interleaved_baseline(run) or selection.next_lower_version(archive.entries, run),
                     anchored=run is newest[-1],
@@ -302,9 +226,9 @@ class RecordedComponent:
                 met = lower or (archive.record(choice.baseline) if choice.baseline else None)
                 pair = comparability.mark_concurrent(Pair(baseline=met, candidate=judged))
             else:
-                pair = self._pair(judged, choice.baseline)
+                pair = self.pair_of(judged, choice.baseline)
                 family.append(pair.candidate)
-            pairs.append(replace(pair, absent=choice.absent))
+            pairs.append(replace(pair, absent=choice.absent or pair.absent))
         version = baseline if isinstance(baseline, str) else None
         hidden = self._hidden_pairs(family, version) if models else ()
         return Chosen(pairs=pairs, hidden=hidden, left_out=left_out)
@@ -345,7 +269,7 @@ class RecordedComponent:
             return None
         first, second = (archive.record(runs[both[-1]][-1]) for runs in (runs_of_first, runs_of_second))
         alone = comparability.mark_concurrent(Pair(baseline=first, candidate=second))
-        again = _again(first, archive), _again(second, archive)
+        again = self._again(first), self._again(second)
         pooled = comparability.mark_concurrent(replace(alone, baseline_again=again[0], candidate_again=again[1]))
         return alone if alone.side_by_side and not pooled.side_by_side else pooled
 
@@ -365,9 +289,9 @@ class RecordedComponent:
             if record.scenario != SCHEMA_ALONE and not record.is_baseline
         ]
         if asked_again:
-            pairs = [self._pair(record, lower, anchored=False) for record, lower in chosen]
+            pairs = [self.pair_of(record, lower, anchored=False) for record, lower in chosen]
             return self.compare(Chosen(pairs=pairs)).model_copy(update={"asked_again": True})
-        pairs = [self._pair(record, lower) for record, lower in chosen if lower is not None]
+        pairs = [self.pair_of(record, lower) for record, lower in chosen if lower is not None]
         hidden = self._hidden_pairs([pair.candidate for pair in pairs if pair.candidate.run_id not in partial])
         pairs = [_of_asked_cases(pair) if pair.candidate.run_id in partial else pair for pair in pairs]
         pairs += self._prompt_pairs([record for record in records if record.scenario == SCHEMA_ALONE])
@@ -376,8 +300,69 @@ class RecordedComponent:
     def _default_baseline(self, run: RecordedRun) -> RecordedRun | None:
         return selection.default_baseline(run, self.archive, self.settings.policy)
 
-    def _pair(self, candidate: Record, baseline: RecordedRun | None, *, anchored: bool = True) -> Pair:
-        return pair_of(candidate, baseline, self.archive, self.settings.policy, anchored=anchored)
+    def pair_of(self, candidate: Record, baseline: RecordedRun | None, *, anchored: bool = True) -> Pair:
+        """Build the pair of a candidate and its baseline, with the anchor and with other recorded runs of the versions.
+
+        The anchor is a run of the accepted version, or else of the lowest comparable version. There is none if
+        `anchored` is false or if the policy excludes it. A draft or an interleaved run is not pooled with other runs.
+        """
+        archive, entry = self.archive, entry_of(candidate)
+        skipped = list(selection.skipped_run_notes(archive.entries, entry, baseline))
+        if candidate.beside is not None and archive.interleaved_baseline(entry) is None:
+            skipped.insert(0, "its interleaved baseline is not complete, so it is compared with a recorded run")
+        beside = baseline is not None and baseline.run_id == entry.beside
+        anchor = self._anchor_of(candidate) if anchored else None
+        if beside and baseline and anchor and baseline.version == anchor.version:
+            anchor = baseline
+        before = None if baseline is None else archive.record(baseline)
+        since = None if anchor is None else archive.record(anchor)
+        pair = Pair(
+            baseline=before,
+            candidate=candidate,
+            baseline_again=() if before is None or beside else self._again(before),
+            candidate_again=() if beside or candidate.draft else self._again(candidate),
+            anchor=since,
+            anchor_again=() if since is None else self._again(since),
+            skipped_notes=tuple(skipped),
+        )
+        return comparability.mark_concurrent(pair)
+
+    def _anchor_of(self, candidate: Record) -> RecordedRun | None:
+        archive, policy, entry = self.archive, self.settings.policy, entry_of(candidate)
+        if policy.anchor == "previous" or entry.scenario is not None:
+            return None
+        accepted = selection.last_accepted(entry, archive, policy)
+        if accepted is not None:
+            return accepted
+        stretch = []
+        for _, runs in groupby(selection.lower_version_runs(archive.entries, entry), key=lambda run: run.version):
+            newest = next((run for run in runs if run.is_comparable(entry)), None)
+            if newest is None:
+                break
+            stretch.append(newest)
+        enough = _MIN_SHARED * len(candidate.per_case)
+        lowest_first = ((run, comparability.common_part(archive.record(run), candidate)) for run in reversed(stretch))
+        return next((run for run, common in lowest_first if len(common.cases) >= enough), None)
+
+    def _again(self, record: Record) -> tuple[Record, ...]:
+        """Return the other runs that can be pooled with a record, oldest first. Return () if it has a scenario."""
+        if record.scenario is not None:
+            return ()
+        series = self._runs_of_series(record, {record.skill_version})
+        return _independent_runs(record, [run for run in series if comparability.served_change(record, run) is None])
+
+    def _runs_of_series(self, record: Record, versions: set[str]) -> list[Record]:
+        archive, run = self.archive, entry_of(record)
+        others = [
+            archive.record(other)
+            for other in selection.runs_like(archive.runs_of(run.model_id), run)
+            if other.version in versions
+            and other.run_id != run.run_id
+            and not other.draft
+            and other.is_comparable(run)
+            and other.digests.get("prompt") == run.digests.get("prompt")
+        ]
+        return selection.same_series(record, others)
 
     def _hidden_pairs(self, shown: Sequence[Record], baseline: str | None = None) -> list[Pair]:
         """Pair the runs of the other models with their baselines (default: their default baseline)."""
@@ -389,7 +374,7 @@ class RecordedComponent:
             else:
                 lower = selection.run_of_version(self.archive.entries, run, baseline)
             with suppress(LeaderboardError):  # a record may be unreadable
-                pairs += [] if lower is None else [self._pair(record, lower)]
+                pairs += [] if lower is None else [self.pair_of(record, lower)]
         return pairs
 
     def _other_models(self, records: Sequence[Record]) -> Iterator[Record]:
@@ -415,13 +400,21 @@ class RecordedComponent:
             same = (run for run in runs if (run.version, run.model_id) == (record.skill_version, record.model_id))
             if (entry := next(same, None)) is not None:
                 alone, whole = (record, archive.record(entry)) if scenario is None else (archive.record(entry), record)
-                pairs.append(Pair(baseline=alone, candidate=whole, candidate_again=_again(whole, archive)))
+                pairs.append(Pair(baseline=alone, candidate=whole, candidate_again=self._again(whole)))
         return pairs
+
+    def drift_pair(self, record: Record) -> Pair | None:
+        """Pair a run with other runs of its version or of versions that it patches. Return None if there are none."""
+        if record.scenario is not None:
+            return None
+        versions = selection.versions_patched_to(self.archive.entries, record.skill_version)
+        older = _independent_runs(record, self._runs_of_series(record, versions))
+        return Pair(baseline=older[-1], candidate=record, baseline_again=older[:-1], any_served=True) if older else None
 
     def drift_of(self, records: Sequence[Record]) -> ComparisonResult | None:
         """Compare each complete run with the earlier runs of its series. Return None if no run has an earlier one."""
         self.archive.add(records)
-        pairs = [pair for record in records if (pair := drift_pair(record, self.archive)) is not None]
+        pairs = [pair for record in records if (pair := self.drift_pair(record)) is not None]
         return drifted(self.component.name, pairs, rules_for(self.settings, records[0])) if pairs else None
 
     def with_drift(self, records: Sequence[Record], is_rerun: Sequence[bool]) -> list[Record]:
@@ -434,6 +427,23 @@ class RecordedComponent:
                 print(f"warning: {message}; this run begins a new series", file=sys.stderr)
         return [record.model_copy(update={"drift": drifts.get(record.run_id)}) for record in records]
 
+    def spreads_of(self, records: Iterable[Record]) -> list[RunSpread]:
+        """Return one spread per model: over the last record of the model and the recorded runs of the same version."""
+        spreads = []
+        for record in {record.model_id: record for record in records}.values():
+            runs = (*self._runs_of_series(record, {record.skill_version}), record)
+            means = {run.run_id: run.accuracy[run.primary_metric].strict_mean for run in runs}
+            scores = {run_id: mean for run_id, mean in means.items() if mean is not None}
+            spread = RunSpread(
+                model_id=record.model_id,
+                version=record.skill_version,
+                metric=record.primary_metric,
+                scores=scores,
+                sigma=stdev_or_none(list(scores.values())),
+            )
+            spreads.append(spread)
+        return spreads
+
     def ranking_of(
         self,
         records: Sequence[Record],
@@ -444,7 +454,7 @@ class RecordedComponent:
         archive = self.archive
         archive.add(records)
         family = [*records, *self._other_models(records)]
-        pairs = [self._pair(record, None, anchored=False) for record in family]
+        pairs = [self.pair_of(record, None, anchored=False) for record in family]
         ranking = rank_models(
             self.component.name,
             pairs[: len(records)],
@@ -454,6 +464,21 @@ class RecordedComponent:
             verdicts={} if verdict is None else {model.model_id: model.verdict for model in verdict.models},
         )
         return ranking.model_copy(update={"left_out": {**(left_out or {}), **ranking.left_out}})
+
+
+def _independent_runs(record: Record, runs: Iterable[Record]) -> tuple[Record, ...]:
+    """Return the runs that cannot be copies of a record or of each other."""
+    drawn = [record]
+    for run in runs:
+        if not any(_may_be_copied(run, earlier) for earlier in drawn):
+            drawn.append(run)
+    return tuple(drawn[1:])
+
+
+def _may_be_copied(run: Record, earlier_run: Record) -> bool:
+    """Return whether replay, or an equal seed that the model honours, may give two runs equal outputs."""
+    keeps_to_seeds = run.settings is not None and "seed" not in run.settings.unavailable
+    return run.provider == "replay" or (keeps_to_seeds and run.seed == earlier_run.seed)
 
 
 def _of_asked_cases(pair: Pair) -> Pair:
@@ -476,8 +501,8 @@ def drifted(skill: str, pairs: Sequence[Pair], rules: VerdictRules) -> Compariso
     """Compare runs with earlier runs of the same prompt. The verdict on a change that is not drift is inconclusive."""
     pairs = [comparability.without_unstable(pair, rules.unstable_cases, rules.primary_metric) for pair in pairs]
     result = compare_records(skill, pairs, rules)
-    measured = measure_all(pairs)
-    models = [_only_drift(*pair, rules.primary_metric) for pair in zip(result.models, measured, strict=True)]
+    compared = zip(result.models, map(measure_pair, pairs), strict=True)
+    models = [_only_drift(model, measured, rules.primary_metric) for model, measured in compared]
     return result.model_copy(update={"models": models})
 
 
@@ -514,32 +539,3 @@ def _is_beyond_a_day(measured: MeasureEffects) -> bool:
         return False
     half_width = float(t_quantile(len(measured.before.means) - 1, 1 - _ALPHA_OF_DRIFT / 2)) * effect.error
     return bool(abs(effect.difference) > half_width)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunSpread:
-    """The strict means of the primary metric by run id (`scores`). `sigma` is their standard deviation or None."""
-
-    model_id: str
-    version: str
-    metric: str
-    scores: dict[str, float]
-    sigma: float | None
-
-
-def spreads_of(records: Iterable[Record], archive: Archive) -> list[RunSpread]:
-    """Return one spread per model: over the last record of the model and the recorded runs of the same version."""
-    spreads = []
-    for record in {record.model_id: record for record in records}.values():
-        runs = (*_runs_of_series(record, archive), record)
-        means = {run.run_id: run.accuracy[run.primary_metric].strict_mean for run in runs}
-        scores = {run_id: mean for run_id, mean in means.items() if mean is not None}
-        spread = RunSpread(
-            model_id=record.model_id,
-            version=record.skill_version,
-            metric=record.primary_metric,
-            scores=scores,
-            sigma=stdev_or_none(list(scores.values())),
-        )
-        spreads.append(spread)
-    return spreads

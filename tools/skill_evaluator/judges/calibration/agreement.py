@@ -349,13 +349,16 @@ def _dimension_rate(
     return results.DimensionRate(dimension=verdicts[0].dimension, reported=reported, corrected=corrected)
 
 
-def with_alerts(
-    regressions: regression.RegressionResults, policy: JudgePolicy, calibration: results.JudgeCalibration | None
-) -> regression.RegressionResults:
-    """Return the results with an alert for each judge and dimension whose rate of regressions has a limit."""
+def alerts_of(
+    judges: Sequence[regression.JudgeRegressions],
+    prompts: Sequence[PromptIdentity],
+    policy: JudgePolicy,
+    calibration: results.JudgeCalibration | None,
+) -> list[regression.RateAlert]:
+    """Return an alert for each judge and dimension whose rate of regressions has a limit."""
     alerts = []
-    for judge in regressions.judges:
-        errors, problem = _measured_errors(judge.judge, regressions.judging.prompts, calibration)
+    for judge in judges:
+        errors, problem = _measured_errors(judge.judge, prompts, calibration)
         reported = {one.dimension: one.worse for one in judge.dimensions}
         for dimension, allowed in policy.allowed(reported).items():
             reported_rate, row = reported.get(dimension), errors.get(dimension)
@@ -378,7 +381,7 @@ def with_alerts(
                     problem="" if corrected else problem,
                 )
             )
-    return regressions.model_copy(update={"alerts": alerts})
+    return alerts
 
 
 def _measured_errors(

@@ -192,14 +192,13 @@ class Unit:
 
 def join_labels(labels: Labels, verdicts: Iterable[StoredLine]) -> dict[tuple[LabelMode, str], list[Unit]]:
     """Return the labelled items with a judge's verdicts on them, by mode and criterion."""
-    verdicts_by_item = by_key(_answers_by_criterion(sorted(verdicts, key=lambda verdict: verdict.replicate)))
-    units = list[tuple[tuple[LabelMode, str], Unit]]()
-    for line in labels.lines:
-        if isinstance(line, LabelledPair | ScoredItem):
-            for criterion, people in line.labels.items():
-                unit = _unit(line, people, verdicts_by_item.get((line.mode, criterion, line.id), []))
-                units.append(((line.mode, criterion), unit))
-    return by_key(units)
+    answers = by_key(_answers_by_criterion(sorted(verdicts, key=lambda verdict: verdict.replicate)))
+    return by_key(
+        ((line.mode, criterion), _unit(line, people, answers.get((line.mode, criterion, line.id), [])))
+        for line in labels.lines
+        if isinstance(line, LabelledPair | ScoredItem)
+        for criterion, people in line.labels.items()
+    )
 
 
 Answer = tuple[int, Any, float | None]

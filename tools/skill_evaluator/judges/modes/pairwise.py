@@ -15,12 +15,13 @@ from skill_evaluator.judges.modes.results import NO_FIGURE, JudgeFigures, Judgem
 from skill_evaluator.judges.prompting import forms, questions
 from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text, mitigations_of
 from skill_evaluator.judges.prompting.judging import ORDERS, JudgeCalls, Order, StoredVerdict
-from skill_evaluator.judges.prompting.questions import JudgePrompt, JudgeQuestion
+from skill_evaluator.judges.prompting.questions import JudgeQuestion
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement
 from skill_evaluator.judges.statistics import Estimate, mean_within, own_noise, position_bias
 from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 
+PROMPT = "pairwise"
 PAIR = ("1", "2")
 
 
@@ -65,9 +66,9 @@ class PairMatch:
     questions: Sequence[JudgeQuestion]
 
 
-def make_matches(rubric: NamedRubric, items: Sequence[PairItem], seed: int) -> tuple[list[PairMatch], JudgePrompt]:
-    """Return the matches of all pairs of outputs of each item, and the prompt."""
-    prompt, form = questions.load_prompt("pairwise"), preference_form(rubric.criteria)
+def make_matches(rubric: NamedRubric, items: Sequence[PairItem], seed: int) -> list[PairMatch]:
+    """Return the matches of all pairs of outputs of each item."""
+    prompt, form = questions.load_prompt(PROMPT), preference_form(rubric.criteria)
     instructions = {"criteria": criteria_text(rubric.rubric, rubric.criteria, prompt.mitigations, scored=False)}
     matches = []
     for item in items:
@@ -79,7 +80,7 @@ def make_matches(rubric: NamedRubric, items: Sequence[PairItem], seed: int) -> t
                 texts, mark = {"input": item.input, **outputs}, questions.mark_of(seed, item.digest)
                 match_questions.append(prompt.question(f"{match_id}/{order}", instructions, texts, form, mark))
             matches.append(PairMatch(item=item, names=(first, second), questions=match_questions))
-    return matches, prompt
+    return matches
 
 
 def preference_form(criteria: Sequence[Criterion]) -> forms.Form:
@@ -197,7 +198,7 @@ def judge_match(match: PairMatch, criteria: Sequence[Criterion], calls: JudgeCal
     """Return a judge's verdicts on a match by replicate and criterion, overall last, and the shares of wins."""
     texts = [text for text in (*(match.item.texts[name] for name in match.names), match.item.input) if text]
     judgements = []
-    for replicate in range(calls.replicates):
+    for replicate in range(calls.run.manifest.replicates):
         first, second = (
             read_order(calls.output(question.case_id, replicate), criteria, texts, order)
             for order, question in zip(ORDERS, match.questions, strict=True)

@@ -258,7 +258,7 @@ def _mismatches(
     worse = {finding.dimension: finding.impact for finding in conclusion.per_dimension if finding.impact is not None}
     expected: dict[Mismatch, object] = {
         "regression_detected": bool(worse),
-        "regression_severity": ship_rules.severity_of(worse.values()),
+        "regression_severity": ship_rules.highest(worse.values()) or ship_rules.NONE,
         "ship_decision": ship_rules.decide(worse, pair.dimensions, ship_rules.ShipRules(one_low=rules.one_low))[0],
     }
     mismatches = [name for name, value in expected.items() if complete and getattr(conclusion, name) != value]
@@ -455,7 +455,7 @@ def combine_orders(pair: JudgedPair, answers: Sequence[RegressionAnswer], rules:
         ship_decision=decision if judged else None,
         reasons=[reason, *(f"unverified: {one.dimension}" for one in dimensions if one.verified is False), *doubts],
         regression_detected=bool(worse) if is_known else None,
-        regression_severity=ship_rules.severity_of(worse.values()) if is_known else None,
+        regression_severity=(ship_rules.highest(worse.values()) or ship_rules.NONE) if is_known else None,
         dimensions=dimensions,
         answers=[] if pair.item.identical else list(answers),
         identical=pair.item.identical,
@@ -515,7 +515,7 @@ def reduce_regressions(pairs: Sequence[JudgedPair], calls: JudgeCalls, rules: sh
     for pair in pairs:
         pair_answers = [
             read_answer(calls.output(question.case_id, replicate), pair, rules, order, replicate)
-            for replicate in range(calls.replicates)
+            for replicate in range(calls.run.manifest.replicates)
             for order, question in zip(ORDERS, pair.questions, strict=False)  # identical outputs have no question
         ]
         results.append(combine_orders(pair, pair_answers, rules))

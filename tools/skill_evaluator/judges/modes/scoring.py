@@ -14,7 +14,7 @@ from skill_evaluator.judges.modes.results import JudgeFigures, Judgement, ModeRe
 from skill_evaluator.judges.prompting import forms
 from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text
 from skill_evaluator.judges.prompting.judging import JudgeCalls, JudgeText, StoredScore
-from skill_evaluator.judges.prompting.questions import JudgePrompt, JudgeQuestion, OutputItem, load_prompt, mark_of
+from skill_evaluator.judges.prompting.questions import JudgeQuestion, OutputItem, load_prompt, mark_of
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement
 from skill_evaluator.judges.statistics import Estimate, mean_within, repeatability, spearman
 from skill_evaluator.library.rubrics import Criterion, MethodName
@@ -31,10 +31,8 @@ class ItemQuestions:
     questions: Sequence[JudgeQuestion]
 
 
-def score_questions(
-    rubric: NamedRubric, items: Sequence[OutputItem], seed: int
-) -> tuple[list[ItemQuestions], list[JudgePrompt]]:
-    """Return the items with their questions, and the prompts.
+def score_questions(rubric: NamedRubric, items: Sequence[OutputItem], seed: int) -> list[ItemQuestions]:
+    """Return the items with their questions.
 
     Raise JudgeError if a criterion is reference-based and an item has neither source nor reference.
     """
@@ -46,10 +44,8 @@ def score_questions(
             f"\"reference\" to item '{unsourced_id}'"
         )
     questions: dict[str, list[JudgeQuestion]] = {item.id: [] for item in items}
-    prompts = []
     for method, criteria in by_method.items():
         prompt, form = load_prompt(PROMPTS[method]), score_form(criteria)
-        prompts.append(prompt)
         instructions = {"criteria": criteria_text(rubric.rubric, criteria, prompt.mitigations, scored=True)}
         for item in items:
             texts = {"input": item.input, "output": item.output, "source": item.source, "reference": item.reference}
@@ -57,7 +53,12 @@ def score_questions(
                 texts["input"] = ""  # the source already shows it
             case_id, mark = f"{item.id}/{PROMPTS[method]}", mark_of(seed, item.digest)
             questions[item.id].append(prompt.question(case_id, instructions, texts, form, mark))
-    return [ItemQuestions(item=item, questions=questions[item.id]) for item in items], prompts
+    return [ItemQuestions(item=item, questions=questions[item.id]) for item in items]
+
+
+def prompts_of(criteria: Sequence[Criterion]) -> list[str]:
+    """Return the names of the prompts that judge these criteria, in the order of the questions on an item."""
+    return list(dict.fromkeys(PROMPTS[criterion.primary_method] for criterion in criteria))
 
 
 def questions_of(units: Sequence[ItemQuestions]) -> list[JudgeQuestion]:
@@ -157,7 +158,7 @@ def reduce_scores(units: Sequence[ItemQuestions], criteria: Sequence[Criterion],
         item, judgements = unit.item, list[ScoreJudgement]()
         texts = [text for text in (item.output, item.reference, item.source, item.input) if text]
         for of_method, question in zip(by_method.values(), unit.questions, strict=True):
-            for replicate in range(calls.replicates):
+            for replicate in range(calls.run.manifest.replicates):
                 judgements += read_scores(calls.output(question.case_id, replicate), of_method, texts, replicate)
         items.append(_item(item, judgements, criteria))
     all_judgements = [one for item in items for one in item.judgements]

@@ -187,10 +187,9 @@ class SentenceAnswers:
         """Return the record of the judge and all its calls. Return None if no call was made."""
         if self.manifest is None:
             return None
-        run = Run(model=model, manifest=self.manifest, folder=Path())
-        answers = {made.call: made for made in self.answered.values()}
-        price = price_of(model, session.configuration.kinds[model.provider])
-        return record_of(run, answers, price, self.stopped).model_copy(update={"planned": len(answers)})
+        price, answers = price_of(model, session.configuration.kinds[model.provider]), list(self.answered.values())
+        record = record_of(model, self.manifest, answers, price, self.stopped)
+        return record.model_copy(update={"planned": len(answers)})
 
 
 def read_sentence_answers(folder: Path, digests: Mapping[str, str] | None = None) -> SentenceAnswers:

@@ -13,7 +13,7 @@ Impact = Literal["low", "medium", "high"]
 RegressionSeverity = Literal["none", "low", "medium", "high"]
 ShipDecision = Literal["ship", "review_required", "block"]
 IMPACTS: tuple[Impact, ...] = ("low", "medium", "high")  # ascending
-NONE = "none"
+NONE: Literal["none"] = "none"
 SEVERITIES = (NONE, *IMPACTS)
 
 
@@ -100,11 +100,6 @@ class ShipRules:
 def highest(impacts: Iterable[Impact]) -> Impact | None:
     """Return the highest impact. Return None if there is none."""
     return max(impacts, key=IMPACTS.index, default=None)
-
-
-def severity_of(impacts: Iterable[Impact]) -> RegressionSeverity:
-    """Return the highest impact, or `none` if there is no regression."""
-    return highest(impacts) or "none"
 
 
 def decide(worse: Mapping[str, Impact], dimensions: Sequence[Dimension], rules: ShipRules) -> tuple[ShipDecision, str]:

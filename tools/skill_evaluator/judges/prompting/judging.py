@@ -14,11 +14,11 @@ from skill_evaluator.display.safe_text import code_block
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import FrozenModel, StrictModel, json_text, read_versioned, replace_text
 from skill_evaluator.identifiers import CaseId, Digest, Label, ModelId, ReplicateCount, RunId, Share, Timestamp
-from skill_evaluator.judges.prompting.questions import JudgePrompt, JudgeQuestion, PromptIdentity, question_sizes
+from skill_evaluator.judges.prompting.questions import JudgeQuestion, PromptIdentity, load_prompt, question_sizes
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, commonest_failure, text_of
 from skill_evaluator.judges.workflows.requests import BatchJudgeRequest, JudgeRequest
 from skill_evaluator.library.config import Model, Price, select_models
-from skill_evaluator.providers import Configuration, key_note, read_configuration, refuse_unbatched
+from skill_evaluator.providers import key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.runner import journal, prices
 from skill_evaluator.runner.engine import make_calls
@@ -125,20 +125,20 @@ def texts_of(answers: Iterable[Replicate]) -> Iterator[str]:
 
 
 def record_of(
-    run: journal.Run, answers: Mapping[Call, Replicate], price: Price | None, stopped: str | None
+    model: Model, manifest: journal.Manifest, answers: Iterable[Replicate], price: Price | None, stopped: str | None
 ) -> JudgeRecord:
     """Return the record of a judge: tokens and cost of all its calls; `stopped` is the reason for missing calls."""
-    completions = [replicate.completion for replicate in answers.values() if replicate.completion is not None]
+    completions = [replicate.completion for replicate in answers if replicate.completion is not None]
     usage = [completion.usage for completion in completions]
     inputs = total_or_none(one.input_tokens for one in usage)
     outputs = total_or_none(one.output_tokens for one in usage)
-    cost = total_or_none(prices.call_cost(run.model, price, replicate) for replicate in answers.values())
+    cost = total_or_none(prices.call_cost(model, price, replicate) for replicate in answers)
     return JudgeRecord(
-        model_id=run.model.id,
-        provider=run.model.provider,
-        settings=run.manifest.digests["settings"],
+        model_id=model.id,
+        provider=model.provider,
+        settings=manifest.digests["settings"],
         served_models=sorted({completion.served_model for completion in completions if completion.served_model}),
-        planned=run.manifest.calls,
+        planned=manifest.calls,
         answered=len(completions),
         input_tokens=None if inputs is None else int(inputs),
         output_tokens=None if outputs is None else int(outputs),
@@ -205,13 +205,14 @@ class JudgeRun(JudgeRunFields):
 class JudgeTask:
     """The questions of a judge run. `rubric`: digest of the rubric; `items`: digest of the texts by item id.
 
-    `paper` is the content of evaluation_rubric.json. A dry run prints `notes`, every run prints `warnings`.
+    `prompts` are the names of shipped prompts. `paper` is the content of evaluation_rubric.json. A dry run prints
+    `notes`, every run prints `warnings`.
     """
 
     mode: JudgeMode
     rubric: str
     criteria: Sequence[str]
-    prompts: Sequence[JudgePrompt]
+    prompts: Sequence[str]
     items: Mapping[str, str]
     questions: Sequence[JudgeQuestion]
     notes: Sequence[str] = ()
@@ -278,13 +279,13 @@ def judge_runs(judging: JudgeRun, models: Sequence[Model], folder: Path) -> list
 
 def write_papers(folder: Path, task: JudgeTask, results: FrozenModel) -> None:
     """Write the rubric, the prompt and the results. Raise StorageError if that fails."""
-    parts = ["# Prompt of the judge\n"]
-    for prompt in task.prompts:
+    parts, prompts = ["# Prompt of the judge\n"], [load_prompt(name) for name in task.prompts]
+    for prompt in prompts:
         identity = prompt.identity
         parts.append(f"Prompt `{identity.name}` {identity.version}, `{identity.digest}`.\n")
     for system in dict.fromkeys(question.system for question in task.questions):
         parts.append(f"## Instructions, the same for every item\n\n{code_block(system)}\n")
-    for prompt in task.prompts:
+    for prompt in prompts:
         parts.append(f"## Template for the texts of an item: {prompt.identity.name}\n\n{code_block(prompt.texts)}\n")
     replace_text(folder / RUBRIC, json_text(task.paper))
     replace_text(folder / PROMPT, "\n".join(parts))
@@ -313,11 +314,6 @@ class JudgeCalls:
     answers: Mapping[Call, Replicate]
     record: JudgeRecord
     stopped: Failure | None
-
-    @property
-    def replicates(self) -> int:
-        """The number of planned replicates."""
-        return self.run.manifest.replicates
 
     def output(self, question_id: str, replicate: int) -> str | Unscored:
         """Return the text of an output, or the reason why it is missing."""
@@ -352,20 +348,17 @@ class JudgeResults:
 
 
 def requests_of(questions: Sequence[JudgeQuestion]) -> RequestBuilder:
-    """Return the function that builds the request of a call of these questions."""
+    """Return the function that builds the request of one of these questions."""
     by_id = {question.case_id: question for question in questions}
-    return lambda run, call: by_id[call.case_id].request(
-        call.replicate, run.manifest.seed, run.model.params.max_output_tokens
-    )
+    return lambda _, question_id: by_id[question_id].request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeSession:
-    """The judges of a command (`models`), its options, and the session that calls the judges within one budget."""
+class JudgeSession(Session):
+    """The session that calls the judges of a command (`models`), with the options of the command."""
 
     request: JudgeRequest
     models: Sequence[Model]
-    session: Session
 
     @classmethod
     def of(
@@ -382,13 +375,14 @@ class JudgeSession:
             ids = ", ".join(model.id for model in configuration.models)
             raise JudgeError(f"no judge: name one of models.yaml with --judge ID, such as {ids}")
         models = select_models(configuration.models, judge_ids)
-        session = Session(
+        judge_session = cls(
+            request=request,
+            models=models,
             configuration=configuration,
             watch=watch or no_progress,
             budget=Budget(request.max_cost, request.max_calls),
             concurrency=request.concurrency,
         )
-        judge_session = cls(request=request, models=models, session=session)
         if judge_session.transport == "batch":
             refuse_unbatched(models)
         if request.max_cost is not None:
@@ -397,11 +391,6 @@ class JudgeSession:
             if model.profile != "deterministic":
                 print(f"warning: the judge {model.id} has profile: {model.profile}; its verdicts vary", file=sys.stderr)
         return judge_session
-
-    @property
-    def configuration(self) -> Configuration:
-        """The models, the settings and the keys."""
-        return self.session.configuration
 
     @property
     def transport(self) -> journal.Transport:
@@ -420,7 +409,7 @@ class JudgeSession:
             task,
             id=journal.new_invocation(created),
             created=f"{created:%Y-%m-%dT%H:%M:%SZ}",
-            prompts=[prompt.identity for prompt in task.prompts],
+            prompts=[load_prompt(name).identity for name in task.prompts],
             judges={model.id: journal.settings_digest(model) for model in self.models},
             questions=questions,
             seed=self.request.seed,
@@ -463,12 +452,13 @@ class JudgeSession:
         _print_warnings(task)
         judging, folder, models = self.begin(task, stage_folder)
         runs = judge_runs(judging, models, folder)
-        halted = make_calls(self.session, runs, requests_of(task.questions), on_outcome)
+        halted = make_calls(self, runs, requests_of(task.questions), on_outcome)
         parts = []
         for run in runs:
             answers, stopped = journal.outcomes(run.folder), halted[run.manifest.run_id]
             price = prices.price_of(run.model, self.configuration.kinds[run.model.provider])
-            record = record_of(run, answers, price, stopped.reason if stopped else None)
+            reason = stopped.reason if stopped else None
+            record = record_of(run.model, run.manifest, list(answers.values()), price, reason)
             parts.append(JudgeCalls(run=run, answers=answers, record=record, stopped=stopped))
         planned = len(judging.questions) * judging.replicates
         required = self.configuration.settings.required_coverage * planned

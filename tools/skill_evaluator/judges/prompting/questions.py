@@ -22,8 +22,7 @@ from skill_evaluator.judges.prompting.forms import Form, as_json
 from skill_evaluator.library.prompts import dialogue
 from skill_evaluator.library.reading import parse_front_matter
 from skill_evaluator.providers.base import Request
-from skill_evaluator.runner.prices import InputSize
-from skill_evaluator.runner.schedule import estimate_input_tokens, max_input_tokens, replicate_seed
+from skill_evaluator.runner.prices import InputSize, size_of
 from skill_evaluator.text import canonical_json, digest
 
 
@@ -128,15 +127,13 @@ class JudgeQuestion:
         """The digest of the judge's input and of the schema, including the order of the schema's keys."""
         return digest(json.dumps([self.system, self.user, self.schema], ensure_ascii=False))
 
-    def request(self, replicate: int, seed: int, max_output_tokens: int) -> Request:
-        """Return the request of one replicate; `seed` is the seed of the judge run."""
+    @property
+    def request(self) -> Request:
+        """The request without the seed of a replicate and the output limit of a model."""
         return Request(
             case_id=self.case_id,
-            replicate=replicate,
             messages=dialogue(self.system, self.user),
             constant=len(self.system),
-            max_output_tokens=max_output_tokens,
-            seed=replicate_seed(seed, self.case_id, replicate),
             schema=self.schema,
             schema_name="verdict",
         )
@@ -204,8 +201,4 @@ def fill(template: str, slots: Mapping[str, str]) -> str:
 
 def question_sizes(questions: Iterable[JudgeQuestion]) -> dict[str, InputSize]:
     """Return the size of each question's request, by question id."""
-    sizes = {}
-    for question in questions:
-        request = question.request(replicate=0, seed=0, max_output_tokens=1)
-        sizes[question.case_id] = InputSize(likely=estimate_input_tokens(request), maximum=max_input_tokens(request))
-    return sizes
+    return {question.case_id: size_of(question.request) for question in questions}

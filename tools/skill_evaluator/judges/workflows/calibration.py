@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
-from skill_evaluator.errors import EXIT_INCOMPLETE, JudgeError
+from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.calibration import agreement
 from skill_evaluator.judges.calibration.corruption import CorruptedPair, corrupt
 from skill_evaluator.judges.calibration.labels import (
@@ -24,7 +24,7 @@ from skill_evaluator.judges.modes.sentences import SentencesItem, SentencesJudge
 from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of
 from skill_evaluator.judges.prompting import judging
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, families_of
-from skill_evaluator.judges.prompting.questions import JudgePrompt, OutputItem, load_prompt
+from skill_evaluator.judges.prompting.questions import OutputItem
 from skill_evaluator.judges.prompting.reading import UnscoredReason
 from skill_evaluator.judges.workflows.judging import Judged, resume_command
 from skill_evaluator.judges.workflows.requests import CalibrateRequest
@@ -64,7 +64,7 @@ def calibrate(request: CalibrateRequest, watch: Watch | None) -> Judged | judgin
         batch = regression.read_regressions(request.batch)
         results += [agreement.batch_result(judge, labels, request.bar) for judge in batch.judges]
     calibration = JudgeCalibration(bar=request.bar, judges=results)
-    return Judged(results=calibration, folder=request.out, code=calibration.exit_code)
+    return Judged(results=calibration, folder=request.out)
 
 
 def _rubric(request: CalibrateRequest) -> Rubric | None:
@@ -98,12 +98,11 @@ def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
     parts = [judged, *(agreement.with_probe(name, judged) for name in dict.fromkeys(request.probes))]
     pairs = [pair.as_item(pairwise.PairItem) for part in parts for pair in part.of(LabelledPair)]
     outputs = [output.as_item(OutputItem) for part in parts for output in part.of(ScoredItem)]
-    matches, scores, prompts = list[pairwise.PairMatch](), list[scoring.ItemQuestions](), list[JudgePrompt]()
+    matches, scores, prompts = list[pairwise.PairMatch](), list[scoring.ItemQuestions](), list[str]()
     if rubric is not None and pairs:
-        matches, prompt = pairwise.make_matches(rubric, pairs, request.seed)
-        prompts = [prompt]
+        matches, prompts = pairwise.make_matches(rubric, pairs, request.seed), [pairwise.PROMPT]
     elif rubric is not None and outputs:
-        scores, prompts = scoring.score_questions(rubric, outputs, request.seed)
+        scores, prompts = scoring.score_questions(rubric, outputs, request.seed), scoring.prompts_of(rubric.criteria)
     corrupted, dimensions = _corrupted_pairs(request, labels), dimensions_of() if request.corrupt else ()
     compared = [regression.make_pair(pair, dimensions, ShipRules(), request.seed) for pair in corrupted]
     paper: dict[str, Any] = {
@@ -115,7 +114,7 @@ def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
         mode="calibrate",
         rubric=digest(canonical_json(paper)),
         criteria=[*_scale_ends(rubric), *paper["dimensions"]],
-        prompts=[*prompts, *([load_prompt(regression.PROMPT)] if compared else [])],
+        prompts=[*prompts, *([regression.PROMPT] if compared else [])],
         items={item.id: item.digest for item in (*pairs, *outputs, *corrupted)},
         questions=[
             *(question for match in matches for question in match.questions),
@@ -221,22 +220,20 @@ def _calibrate_sentences(
     if request.dry_run:
         return replace(judge_session, request=replace(request, replicates=judged_sentences.MAX_VOTES)).size(task)
     judge_run, folder, (model,) = judge_session.begin(task)
-    session = judge_session.session
     judge = SentencesJudge(model=model, judged_run=judge_run.id, seed=judge_run.seed, folder=folder / judging.RUNS)
-    calls = judged_sentences.ask_sentences(list(items.values()), judge, session)
+    calls = judged_sentences.ask_sentences(list(items.values()), judge, judge_session)
     votes = {
         (output_id, sentence): vote
         for output_id, item in items.items()
         for sentence, vote in votes_on(item, calls.answered, judge_run.seed).verdicts.items()
     }
     result = sentence_result(model.id, labels, votes, judging.texts_of(calls.answered.values()), request.bar)
-    result = result.model_copy(update={"record": calls.record(model, session)})
+    result = result.model_copy(update={"record": calls.record(model, judge_session)})
     calibration = JudgeCalibration(bar=request.bar, judging=judge_run.head(task.rubric_file), judges=[result])
     judging.write_papers(folder, task, calibration)
     stopped = [] if calls.stopped is None else [f"{model.id} stopped: {calls.stopped}"]
     again = resume_command(request, judge_run, folder, stopped) if stopped else []
-    code = EXIT_INCOMPLETE if stopped else calibration.exit_code
-    return Judged(results=calibration, folder=folder, code=code, stopped=stopped, again=again)
+    return Judged(results=calibration, folder=folder, stopped=stopped, again=again)
 
 
 def _sentence_items(labels: Labels) -> dict[str, SentencesItem]:
@@ -257,7 +254,7 @@ def _sentence_task(items: Mapping[str, SentencesItem], seed: int) -> judging.Jud
         mode="calibrate",
         rubric=digest(canonical_json(sentences)),
         criteria=["sentences"],
-        prompts=[load_prompt("sentences")],
+        prompts=["sentences"],
         items={output_id: digest(canonical_json(asdict(item))) for output_id, item in items.items()},
         questions=[question for item in items.values() if (question := votes_on(item, {}, seed).question)],
         notes=[_CALLS_NOTE],

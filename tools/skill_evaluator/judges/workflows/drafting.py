@@ -42,7 +42,7 @@ from skill_evaluator.library.reading import yaml_text
 from skill_evaluator.library.rubrics import USUAL_METHOD, Rubric, RubricLevels
 from skill_evaluator.library.scenarios import SLOT, new_family, write_family
 from skill_evaluator.library.tables import CaseRows
-from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.runner.schedule import Replicate
 from skill_evaluator.runner.session import Watch
 from skill_evaluator.text import canonical_json, digest, listed
 
@@ -105,7 +105,7 @@ def draft_task(mode: JudgeMode, name: str, form: forms.Form, texts: Mapping[str,
     prompt, wish = load_prompt(mode), digest("".join(texts.values()))
     question = prompt.question("draft", {"slot": SLOT}, texts, form, mark_of(seed, wish))
     items = {"draft": wish}
-    return JudgeTask(mode=mode, rubric=wish, criteria=[name], prompts=[prompt], items=items, questions=[question])
+    return JudgeTask(mode=mode, rubric=wish, criteria=[name], prompts=[mode], items=items, questions=[question])
 
 
 def draft(
@@ -124,7 +124,7 @@ def draft(
             detail = first_problem(problem) if isinstance(problem, ValidationError) else str(problem)
             return Unscored(reason="wrong_format", detail=detail)
 
-    drafted = last_valid_verdict(text_of(part.answers.get(Call("draft", 0))), check)
+    drafted = last_valid_verdict(part.output("draft", 0), check)
     if not isinstance(drafted, Unscored):
         return drafted
     if drafted.reason == "not_answered":
@@ -263,7 +263,7 @@ def _task(component: Component, existing: Sequence[Case], request: CasesDraftReq
         mode="cases",
         rubric=whole,
         criteria=["cases"],
-        prompts=[prompt],
+        prompts=["cases"],
         items=dict.fromkeys(questions, whole),
         questions=list(questions.values()),
     )

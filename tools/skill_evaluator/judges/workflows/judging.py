@@ -6,22 +6,29 @@ first, so that the stages resume independently.
 """
 
 import sys
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
-from skill_evaluator.judges.calibration.agreement import with_alerts
+from skill_evaluator.judges.calibration.agreement import alerts_of
 from skill_evaluator.judges.calibration.results import JudgeCalibration, read_calibration
 from skill_evaluator.judges.modes import pairwise, panel, regression, scoring
 from skill_evaluator.judges.modes.regression import RegressionResults
-from skill_evaluator.judges.modes.results import PEOPLE, CascadeDecision, CascadeResult, CascadeStage, Decision
+from skill_evaluator.judges.modes.results import (
+    PEOPLE,
+    CascadeDecision,
+    CascadeResult,
+    CascadeStage,
+    Decision,
+    PanelResult,
+)
 from skill_evaluator.judges.modes.run_outputs import NOT_APPLICABLE, ComparedOutputs, read_compared, read_outputs
-from skill_evaluator.judges.modes.ship_rules import ShipDecision, ShipRules, blocking_sentence, dimensions_of
+from skill_evaluator.judges.modes.ship_rules import ShipRules, blocking_sentence, dimensions_of
 from skill_evaluator.judges.prompting import judging
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, family_warnings, mitigations_of
-from skill_evaluator.judges.prompting.questions import load_prompt, read_items
+from skill_evaluator.judges.prompting.questions import read_items
 from skill_evaluator.judges.review import queue as review
 from skill_evaluator.judges.workflows import requests
 from skill_evaluator.judges.workflows.requests import JudgedRequest, PairwiseRequest, RegressionRequest, ScoreRequest
@@ -39,27 +46,29 @@ _OMITTED_OPTIONS = {"resume", "judge_run", "dry_run", "batch", "format"}  # abse
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """The results of a judge run (None if not computed), its folder and its exit code.
+    """The results of a judge run (None if not computed), and its folder.
 
     `stopped`: the reasons for calls without an output. `again`: the command to resume; empty if complete.
     """
 
     results: Any
     folder: Path
-    code: int
     stopped: Sequence[str] = ()
     again: Sequence[str] = ()
+
+    @property
+    def code(self) -> int:
+        """The exit code of the results, but 4 if the judge run is incomplete and nothing regressed."""
+        code = EXIT_OK if self.results is None else self.results.exit_code
+        return EXIT_INCOMPLETE if self.again and code != EXIT_REGRESSED else code
 
     @classmethod
     def of(
         cls, request: requests.JudgeRequest, first: judging.JudgeResults, last: judging.JudgeResults, results: Any
     ) -> "Judged":
         """Build the result of a command; `first` and `last` are the stages of a cascade, or the same stage."""
-        code = EXIT_OK if results is None else results.exit_code
-        if not last.complete and code != EXIT_REGRESSED:
-            code = EXIT_INCOMPLETE
         again = [] if last.complete else resume_command(request, first.judging, first.folder, last.stopped)
-        return cls(results=results, folder=first.folder, code=code, stopped=last.stopped, again=again)
+        return cls(results=results, folder=first.folder, stopped=last.stopped, again=again)
 
 
 def resume_command(
@@ -73,26 +82,33 @@ def resume_command(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _ScoreMode:
-    """`judge score`: outputs, scored by the criteria of a rubric."""
+class _RubricMode:
+    """The task of a judge run by a rubric, and its units (outputs or matches) with their questions.
+
+    `weights` are those of the judges in a panel.
+    """
 
     task: judging.JudgeTask
-    units: Sequence[scoring.ItemQuestions]
+    units: Sequence[Any]
     criteria: Sequence[Criterion]
     weights: panel.Weights
-    left_out: dict[str, str]
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+class _ScoreMode(_RubricMode):
+    """`judge score`: each output is scored by the criteria."""
 
     @classmethod
     def read(cls, request: ScoreRequest, session: judging.JudgeSession) -> "_ScoreMode":
         settings = session.configuration.settings
         rubric = _load_criteria(request, session, ("direct_scoring", "reference_based"))
         items, left_out, skill = read_outputs(request, rubric, settings.limits)
-        units, prompts = scoring.score_questions(rubric, list(items.values()), request.seed)
+        units = scoring.score_questions(rubric, list(items.values()), request.seed)
         task = judging.JudgeTask(
             mode="score",
             rubric=rubric.rubric.digest,
             criteria=[criterion.id for criterion in rubric.criteria],
-            prompts=prompts,
+            prompts=scoring.prompts_of(rubric.criteria),
             items={item.id: item.digest for item in items.values()},
             questions=scoring.questions_of(units),
             warnings=_writer_warnings(session, rubric, [item.model for item in items.values()]),
@@ -110,35 +126,29 @@ class _ScoreMode:
     def decisions(self, judges: Sequence[scoring.JudgeScores]) -> list[Decision]:
         return review.decisions_on_scores(judges, self.criteria)
 
-    def results(
-        self, head: judging.JudgeRunHead, judges: list[scoring.JudgeScores], cascade: CascadeResult | None = None
-    ) -> scoring.ScoreResults:
-        joint = panel.panel_scores(judges, self.criteria, self.weights) if _are_panel(judges, cascade) else None
-        return scoring.ScoreResults(judging=head, left_out=self.left_out, judges=judges, panel=joint, cascade=cascade)
+    def panel(self, judges: Sequence[scoring.JudgeScores]) -> PanelResult:
+        return panel.panel_scores(judges, self.criteria, self.weights)
+
+    def results(self, **parts: Any) -> scoring.ScoreResults:
+        return scoring.ScoreResults(left_out=self.left_out, **parts)
 
     def review_item(self, unit: scoring.ItemQuestions, judge_run: str) -> review.ReviewItem:
         return review.scored_item(unit.item, self.criteria, judge_run)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PairMode:
-    """`judge pairwise`: matches of two outputs, compared by the criteria of a rubric."""
-
-    task: judging.JudgeTask
-    units: Sequence[pairwise.PairMatch]
-    criteria: Sequence[Criterion]
-    weights: panel.Weights
+class _PairMode(_RubricMode):
+    """`judge pairwise`: two outputs are compared by the criteria."""
 
     @classmethod
     def read(cls, request: PairwiseRequest, session: judging.JudgeSession) -> "_PairMode":
         rubric = _load_criteria(request, session, ("pairwise_comparison",))
         items = list(read_items(request.items, pairwise.PairItem).values())
-        matches, prompt = pairwise.make_matches(rubric, items, request.seed)
+        matches = pairwise.make_matches(rubric, items, request.seed)
         task = judging.JudgeTask(
             mode="pairwise",
             rubric=rubric.rubric.digest,
             criteria=[criterion.id for criterion in rubric.criteria],
-            prompts=[prompt],
+            prompts=[pairwise.PROMPT],
             items={item.id: item.digest for item in items},
             questions=[question for match in matches for question in match.questions],
             notes=["every pair is judged in both orders"],
@@ -156,12 +166,11 @@ class _PairMode:
     def decisions(self, judges: Sequence[pairwise.JudgePreferences]) -> list[Decision]:
         return review.decisions_on_matches(judges, self.criteria)
 
-    def results(
-        self, head: judging.JudgeRunHead, judges: list[pairwise.JudgePreferences], cascade: CascadeResult | None = None
-    ) -> pairwise.PairwiseResults:
-        names = [*self.task.criteria, pairwise.OVERALL]
-        joint = panel.panel_preferences(judges, names, self.weights) if _are_panel(judges, cascade) else None
-        return pairwise.PairwiseResults(judging=head, judges=judges, panel=joint, cascade=cascade)
+    def panel(self, judges: Sequence[pairwise.JudgePreferences]) -> PanelResult:
+        return panel.panel_preferences(judges, [*self.task.criteria, pairwise.OVERALL], self.weights)
+
+    def results(self, **parts: Any) -> pairwise.PairwiseResults:
+        return pairwise.PairwiseResults(**parts)
 
     def review_item(self, unit: pairwise.PairMatch, judge_run: str) -> review.ReviewItem:
         return review.paired_item(unit.item, unit.names, self.criteria, judge_run)
@@ -172,7 +181,7 @@ class _RegressionMode:
     """`judge regression`: pairs of a baseline and a candidate. `earlier`: the judge run that --against names."""
 
     task: judging.JudgeTask
-    units: Sequence[regression.JudgedPair]
+    units: Sequence[Any]
     compared: ComparedOutputs
     rules: ShipRules
     policy: JudgePolicy
@@ -210,41 +219,33 @@ class _RegressionMode:
     def decisions(self, judges: Sequence[regression.JudgeRegressions]) -> list[Decision]:
         return review.decisions_on_regressions(judges, high_stakes=self.rules.high_stakes)
 
+    def panel(self, judges: Sequence[regression.JudgeRegressions]) -> PanelResult:
+        return panel.panel_regressions(judges, self.units, self.rules, self.policy.panel.weights)
+
     def results(
         self,
-        head: judging.JudgeRunHead,
+        judging: judging.JudgeRunHead,
         judges: list[regression.JudgeRegressions],
+        panel: PanelResult | None = None,
         cascade: CascadeResult | None = None,
     ) -> RegressionResults:
-        joint = None
-        if _are_panel(judges, cascade):
-            joint = panel.panel_regressions(judges, self.units, self.rules, self.policy.panel.weights)
-        joint_decisions = joint.by_item if joint else cascade.decisions if cascade else ()
-        results = RegressionResults(
-            judging=head,
+        decisions: Sequence[Decision] = panel.by_item if panel else cascade.decisions if cascade else ()
+        verdicts: list[Any] = [decision.verdict for decision in decisions] or [judge.ship_decision for judge in judges]
+        if set(self.compared.left_out.values()) - {NOT_APPLICABLE}:
+            verdicts.append(None)  # a skipped case cannot ship without a review
+        return RegressionResults(
+            judging=judging,
             judges=judges,
-            panel=joint,
+            panel=panel,
             cascade=cascade,
             baseline=self.compared.baseline,
             candidate=self.compared.candidate,
             left_out=dict(self.compared.left_out),
-            ship_decision=self._ship_decision(judges, joint_decisions),
+            ship_decision=regression.most_careful(verdicts),
             against=None if self.earlier is None else self.earlier.judging.id,
+            alerts=[] if cascade else alerts_of(judges, judging.prompts, self.policy, self.calibration),
             changes=[] if self.earlier is None else regression.rate_changes(judges, self.earlier.judges),
         )
-        return results if cascade is not None else with_alerts(results, self.policy, self.calibration)
-
-    def _ship_decision(
-        self, judges: Sequence[regression.JudgeRegressions], joint_decisions: Sequence[Decision]
-    ) -> ShipDecision | None:
-        """Return the most careful decision by the panel, the cascade or the only judge. Return None if none decided.
-
-        Skipped cases turn `ship` into `review_required`, except cases that are not applicable to the model.
-        """
-        names: dict[str, ShipDecision] = {name: name for name in regression.DECISIONS}
-        decisions = [names.get(str(decision.verdict)) for decision in joint_decisions]
-        undecided = [None] if set(self.compared.left_out.values()) - {NOT_APPLICABLE} else []
-        return regression.most_careful([*(decisions or [judge.ship_decision for judge in judges]), *undecided])
 
     def review_item(self, unit: regression.JudgedPair, judge_run: str) -> review.ReviewItem:
         return review.regression_item(unit, judge_run)
@@ -254,7 +255,7 @@ Mode: TypeAlias = _ScoreMode | _PairMode | _RegressionMode
 """The mode of a judge run. `read` makes its task, and its units (items, matches or pairs) with their questions.
 
 `judge` reads the outputs of one judge on some units. `decisions` has the verdict on each unit, and the reasons for its
-review over all judges. `results` is the content of the file of results.
+review over all judges. `panel` combines judges, and `results` is the content of the file of results.
 """
 
 
@@ -292,9 +293,10 @@ def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
 
 
 def _judge_in_panel(mode: Mode, request: JudgedRequest, session: judging.JudgeSession) -> Judged:
-    stage, units = session.ask(mode.task), list[Any](mode.units)
-    judges: list[Any] = [mode.judge(units, calls) for calls in stage.runs]
-    results = mode.results(stage.judging.head(mode.task.rubric_file), judges)
+    stage = session.ask(mode.task)
+    judges: list[Any] = [mode.judge(mode.units, calls) for calls in stage.runs]
+    joint = mode.panel(judges) if len(judges) > 1 else None
+    results = mode.results(judging=stage.judging.head(mode.task.rubric_file), judges=judges, panel=joint)
     _write_results(stage.folder, mode.task, results)
     if request.review and stage.complete:
         _queue(mode, request, mode.decisions(judges), stage.judging)
@@ -308,20 +310,20 @@ def _judge_in_cascade(
     if not first.complete:
         print("{1} is called once {0} has judged all items".format(*ids), file=sys.stderr)
         return Judged.of(request, first, first, None)
-    judges: list[Any] = [mode.judge(list[Any](mode.units), calls) for calls in first.runs]
-    decisions = mode.decisions(judges)
-    doubtful = [index for index, decision in enumerate(decisions) if not _is_settled(decision)]
-    open_units: dict[int, Any] = {index: mode.units[index] for index in doubtful if mode.units[index].questions}
+    judges: list[Any] = [mode.judge(mode.units, calls) for calls in first.runs]
+    cheap, strong = mode.decisions(judges), list[Decision]()
+    open_units = [
+        unit for unit, decision in zip(mode.units, cheap, strict=True) if unit.questions and not _is_settled(decision)
+    ]
     if open_units:
-        last = _call_strong(session, first, mode.task, list(open_units.values()))
-        judges += [mode.judge(list(open_units.values()), calls) for calls in last.runs]
-        for index, decision in zip(open_units, mode.decisions(judges[1:]), strict=True):
-            decisions[index] = decision
-    cascade = _cascade_result(decisions, ids, open_units)
-    results = mode.results(first.judging.head(mode.task.rubric_file), judges, cascade)
+        last = _call_strong(session, first, mode.task, open_units)
+        judges += [mode.judge(open_units, calls) for calls in last.runs]
+        strong = mode.decisions(judges[1:])
+    cascade = _cascade_result(ids, cheap, strong)
+    results = mode.results(judging=first.judging.head(mode.task.rubric_file), judges=judges, cascade=cascade)
     _write_results(first.folder, mode.task, results)
     if last.complete:
-        _queue(mode, request, decisions, first.judging)
+        _queue(mode, request, cascade.decisions, first.judging)
     return Judged.of(request, first, last, results)
 
 
@@ -346,28 +348,26 @@ def _call_strong(
     return replace(session, models=session.models[1:], request=request).ask(task, first.folder / STRONG)
 
 
-def _cascade_result(decisions: Sequence[Decision], ids: Sequence[str], open_units: Collection[int]) -> CascadeResult:
-    """Add to each decision its judge or `people`. `open_units` has the indices of the units of the strong judge.
-
-    If the last judge is in doubt, people decide: `ship` becomes `review_required`, a number becomes None.
-    """
-    cascaded = []
-    for index, decision in enumerate(decisions):
-        verdict, by = decision.verdict, ids[index in open_units]
+def _cascade_result(ids: Sequence[str], cheap: Sequence[Decision], strong: Sequence[Decision]) -> CascadeResult:
+    """Take the last decision on each unit. If in doubt, `ship` becomes `review_required`, a number becomes None."""
+    last = {
+        (decision.item, decision.names): (judge, decision)
+        for judge, judge_decisions in zip(ids, (cheap, strong), strict=True)
+        for decision in judge_decisions
+    }
+    decisions = []
+    for by, decision in last.values():
+        verdict = decision.verdict
         if not _is_settled(decision):
             verdict = "review_required" if verdict == "ship" else verdict if isinstance(verdict, str) else None
             by = PEOPLE
-        cascaded.append(CascadeDecision.view(decision, by=by, verdict=verdict))
-    deciders = [decision.by for decision in cascaded]
+        decisions.append(CascadeDecision.view(decision, by=by, verdict=verdict))
+    deciders = [decision.by for decision in decisions]
     stages = (
-        CascadeStage(judge=ids[0], asked=len(decisions), decided=deciders.count(ids[0])),
-        CascadeStage(judge=ids[1], asked=len(open_units), decided=deciders.count(ids[1])),
+        CascadeStage(judge=ids[0], asked=len(cheap), decided=deciders.count(ids[0])),
+        CascadeStage(judge=ids[1], asked=len(strong), decided=deciders.count(ids[1])),
     )
-    return CascadeResult(stages=stages, people=deciders.count(PEOPLE), decisions=cascaded)
-
-
-def _are_panel(judges: Sequence[Any], cascade: CascadeResult | None) -> bool:
-    return len(judges) > 1 and cascade is None
+    return CascadeResult(stages=stages, people=deciders.count(PEOPLE), decisions=decisions)
 
 
 def _write_results(folder: Path, task: judging.JudgeTask, results: JudgedResults) -> None:
@@ -384,7 +384,7 @@ def _queue(mode: Mode, request: JudgedRequest, decisions: Sequence[Decision], ju
     """Queue the doubtful items and, with --review, a random sample."""
     doubts = [
         (mode.review_item(unit, judge_run.id), decision.reasons)
-        for unit, decision in zip(list[Any](mode.units), decisions, strict=True)
+        for unit, decision in zip(mode.units, decisions, strict=True)
     ]
     queued = review.select_for_review(doubts, request.review_sample if request.review else 0, judge_run.seed)
     if queued or request.review:
@@ -406,7 +406,7 @@ def _regression_task(
         mode="regression",
         rubric=digest(canonical_json(paper)),
         criteria=list(dimensions),
-        prompts=[load_prompt(regression.PROMPT)],
+        prompts=[regression.PROMPT],
         items={pair.item.id: pair.item.digest for pair in pairs},
         questions=[question for pair in pairs for question in pair.questions],
         notes=[orders, *blocking, *compared.notes],
@@ -469,5 +469,6 @@ def _read_earlier(
         if not path.exists():
             raise JudgeError(f"--against {request.against}: {path} does not exist; complete that judge run first")
     earlier = regression.read_regressions(path)
-    regression.refuse_incomparable(earlier, session.planned(task).judges, task.prompts[0].identity.digest)
+    planned = session.planned(task)
+    regression.refuse_incomparable(earlier, planned.judges, planned.prompts[0].digest)
     return earlier

@@ -115,11 +115,12 @@ def common_part(baseline: Record, candidate: Record, *, any_served: bool = False
         reasons = record.not_applicable.items()
         left_out |= {case_id: f"not applicable to {record.model_id}: {why}" for case_id, why in reasons}
     cases = tuple((before[case_id], after[case_id]) for case_id in shared if case_id not in left_out)
+    change = None if any_served else served_change(baseline, candidate)
     return SharedCases(
         cases=cases,
         left_out=dict(sorted(left_out.items())),
-        barriers=tuple(_barriers(baseline, candidate, any_served=any_served)),
-        remarks=tuple(_remarks(baseline, candidate, any_served=any_served)),
+        barriers=tuple(_barriers(baseline, candidate, change)),
+        remarks=tuple(_remarks(baseline, candidate, change)),
         read=(_read_outputs(old for old, _ in cases), _read_outputs(new for _, new in cases)),
     )
 
@@ -142,10 +143,10 @@ def served_change(baseline: Record, candidate: Record) -> records.Change | None:
     return records.change_of(baseline.served_model, candidate.served_model, candidate.requested)
 
 
-def _barriers(baseline: Record, candidate: Record, *, any_served: bool) -> Iterator[str]:
+def _barriers(baseline: Record, candidate: Record, change: records.Change | None) -> Iterator[str]:
     if baseline.run_id == candidate.run_id and baseline == candidate:
         return
-    if served_change(baseline, candidate) == "model" and not any_served:
+    if change == "model":
         yield f"another model answered: {_served(baseline, candidate)}; {_ASK_ANEW}"
     if baseline.skill != candidate.skill:
         yield f"they are of different components: '{baseline.skill}' and '{candidate.skill}'"
@@ -196,14 +197,14 @@ def _served(baseline: Record, candidate: Record) -> str:
     return ", then ".join(records.served_text(run.served_model) or "an unnamed model" for run in (baseline, candidate))
 
 
-def _remarks(baseline: Record, candidate: Record, *, any_served: bool) -> Iterator[str]:
+def _remarks(baseline: Record, candidate: Record, change: records.Change | None) -> Iterator[str]:
     if baseline.scenario == SCHEMA_ALONE != candidate.scenario:
         yield "the baseline was run without the prompt"
     same_model = baseline.model_id == candidate.model_id
     if not same_model:
         yield f"the models differ: {baseline.model_id} and {candidate.model_id}"
     yield from filter(None, [_setting_changes(baseline, candidate)[1]])
-    drifts = list(_drifts(baseline, candidate, any_served=any_served)) if same_model else []
+    drifts = list(_drifts(baseline, candidate, change)) if same_model else []
     if drifts:
         remedy = ": run `evaluate` to call both prompts in one run"
         alone = candidate.beside == baseline.run_id or candidate.skill_version == baseline.skill_version
@@ -220,13 +221,11 @@ def _remarks(baseline: Record, candidate: Record, *, any_served: bool) -> Iterat
         yield f"{baseline.replicates} replicates a case, then {candidate.replicates}"
 
 
-def _drifts(baseline: Record, candidate: Record, *, any_served: bool) -> Iterator[str]:
+def _drifts(baseline: Record, candidate: Record, change: records.Change | None) -> Iterator[str]:
     before, after = baseline.moment, candidate.moment
     if before is not None and after is not None and (after - before).days > STALE_DAYS:
         yield f"the baseline is {(after - before).days} days older"
-    differs = baseline.served_model != candidate.served_model
-    # a changed model is a barrier, not a remark
-    if differs and (any_served or served_change(baseline, candidate) != "model"):
+    if baseline.served_model != candidate.served_model and change != "model":  # a changed model is a barrier
         yield f"the vendor served {_served(baseline, candidate)}"
     for name in ("version", "fingerprints", "concurrency"):
         was, now = (getattr(record.server, name, None) for record in (baseline, candidate))
@@ -248,9 +247,9 @@ class PairedScores:
 
     name: str
     kind: Kind
-    case_ids: tuple[str, ...]
-    before: tuple[Scores, ...]
-    after: tuple[Scores, ...]
+    case_ids: tuple[str, ...] = ()
+    before: tuple[Scores, ...] = ()
+    after: tuple[Scores, ...] = ()
     tier: Tier | None = None
     judged: bool = False
 

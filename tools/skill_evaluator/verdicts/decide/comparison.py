@@ -22,7 +22,7 @@ from skill_evaluator.verdicts.decide.measuring import (
     Effect,
     Floats,
     MeasureEffects,
-    measure_all,
+    measure_pair,
     samples,
 )
 from skill_evaluator.verdicts.decide.results import (
@@ -403,7 +403,7 @@ def compare_records(
         any_served = pair.any_served or rules.policy.served == "any"
         family.append(replace(pair, any_served=any_served, unproved_judge=rules.uncalibrated_judge(pair.candidate)))
     comparable = sum(pair.baseline is not None for pair in family)
-    compared = _with_q(list(map(with_amounts, measure_all(family, wanted))), rules)[: len(pairs)]
+    compared = _with_q([with_amounts(measure_pair(pair, wanted)) for pair in family], rules)[: len(pairs)]
     changes = _changes_since_accepted(family, rules)[: len(pairs)]
     models = [_model(*changed, rules, comparable) for changed in zip(compared, changes, strict=True)]
     return ComparisonResult(
@@ -454,7 +454,7 @@ def _changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[
     for index, pair in enumerate(pairs):
         if pair.anchor is not None and (pair.baseline is None or pair.baseline.run_id != pair.anchor.run_id):
             since = replace(pair, baseline=pair.anchor, baseline_again=pair.anchor_again)
-            (compared,) = measure_all([since], rules.is_critical)
+            compared = measure_pair(since, rules.is_critical)
             tested += [(index, pair.anchor, compared, one, one.effect) for one in compared.measured if one.effect]
     changes = dict[int, SinceAccepted]()
     q_values = benjamini_hochberg([effect.p for *_, effect in tested])
@@ -478,7 +478,7 @@ def _failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
     """Return the id of the first earlier run of the version that regressed. Return None if none did."""
     runs = (*pair.candidate_again, pair.candidate)
     for count, run in enumerate(runs[:-1]):
-        (compared,) = measure_all([replace(pair, candidate=run, candidate_again=runs[:count])], rules.is_critical)
+        compared = measure_pair(replace(pair, candidate=run, candidate_again=runs[:count]), rules.is_critical)
         for measured in compared.measured:
             if measured.effect is not None:
                 tested = replace(measured, q=min(1.0, measured.effect.p * models))

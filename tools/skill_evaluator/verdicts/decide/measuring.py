@@ -316,14 +316,11 @@ class Compared:
         return next((measured for measured in self.measured if measured.measure.name == metric), None)
 
 
-def measure_all(pairs: Sequence[Pair], wanted: Callable[[PairedScores], bool] = lambda measure: True) -> list[Compared]:
-    """Compare the measures that `wanted` selects in each pair. A pair without a baseline has no measures."""
-    return [Compared(pair=pair) if pair.baseline is None else _measure(pair, pair.baseline, wanted) for pair in pairs]
-
-
-def _measure(pair: Pair, baseline: Record, wanted: Callable[[PairedScores], bool]) -> Compared:
-    like = comparability.with_same_checks(pair)
-    assert like.baseline is not None  # noqa: S101  (the pair has a baseline, too)
+def measure_pair(pair: Pair, wanted: Callable[[PairedScores], bool] = lambda measure: True) -> Compared:
+    """Compare the measures of a pair that `wanted` selects. A pair without a baseline has no measures."""
+    like, baseline = comparability.with_same_checks(pair), pair.baseline
+    if like.baseline is None or baseline is None:
+        return Compared(pair=pair)
     before = comparability.pooled(like.baseline, like.baseline_again)
     after = comparability.pooled(like.candidate, like.candidate_again)
     common = comparability.common_part(before, after, any_served=pair.any_served)

@@ -92,7 +92,7 @@ class VerdictRules:
     @property
     def primary_tolerance(self) -> float:
         """The tolerated drop of the primary metric."""
-        return self.tolerance(PairedScores(name=self.primary_metric, kind="accuracy", case_ids=(), before=(), after=()))
+        return self.tolerance(PairedScores(name=self.primary_metric, kind="accuracy"))
 
     def levels(self, measure: PairedScores, *, is_accepted: bool = False) -> Levels:
         """Return the significance levels of a measure's test. `is_accepted`: it is against the accepted version."""
@@ -339,7 +339,7 @@ def amount_results(compared: Compared, rules: VerdictRules, *, covered: bool) ->
         if not isinstance(amount, str):
             results.append(_amount_result(amount, rules, covered=covered))
             continue
-        measure = PairedScores(name=name, kind="amount", case_ids=(), before=(), after=())
+        measure = PairedScores(name=name, kind="amount")
         tier, tolerance = rules.tier(measure), rules.tolerance(measure)
         verdict: VerdictName | None = "unchanged" if amount == _FREE else "inconclusive"
         verdict = None if tier == "advisory" else verdict

@@ -171,11 +171,10 @@ def test_github_files_are_refused_outside_a_job(monkeypatch: pytest.MonkeyPatch)
 
 def test_annotation_is_one_workflow_command(capfd: pytest.CaptureFixture[str]) -> None:
     for message, file, line, printed in (
-        ("plain", None, 1, "::error::plain"),
         ("two\nlines\r", "a/b.md", 3, "::error file=a/b.md,line=3::two%0Alines\\r"),
-        ("100% %0A::add-mask::x", None, 1, "::error::100%25 %250A::add-mask::x"),
+        ("100% %0A::add-mask::x", "a.md", 1, "::error file=a.md,line=1::100%25 %250A::add-mask::x"),
         ("x", "a,b:c\n%.md", 1, "::error file=a%2Cb%3Ac%0A%25.md,line=1::x"),
-        ("\x1b[31mred\u202e", None, 1, "::error::\\u001b[31mred\\u202e"),
+        ("\x1b[31mred\u202e", "a.md", 1, "::error file=a.md,line=1::\\u001b[31mred\\u202e"),
     ):
         GitHub().annotate("error", message, file, line)
         assert capfd.readouterr() == ("", printed + "\n")

@@ -203,8 +203,8 @@ class Repository:
         """Return whether `commit` is `descendant` or in its history."""
         return self._answer("merge-base", "--is-ancestor", commit, descendant) is not None
 
-    def add(self, parents: Sequence[str], files: Mapping[str, bytes | None], message: str) -> str | None:
-        """Commit files by path (None deletes) onto the last parent. Return the id, or None if nothing changes."""
+    def add(self, parents: Sequence[str], files: Mapping[str, bytes], message: str) -> str | None:
+        """Commit files by path onto the last parent. Return the commit id, or None if nothing changes."""
         for path in files:
             if "\0" in path or any(part.lower() in ("", ".", "..", ".git") for part in path.split("/")):
                 raise GitError(f"{path!a} cannot be the path of a file in a repository")
@@ -213,17 +213,13 @@ class Repository:
             index = {"GIT_INDEX_FILE": str(Path(folder, "index"))}
             if base is not None:
                 self._run("read-tree", base, env=index)
-            added = {path: content for path, content in files.items() if content is not None}
-            names = [str(Path(folder, f"{number}")) for number in range(len(added))]
-            for name, content in zip(names, added.values(), strict=True):  # one command hashes all of these files
+            names = [str(Path(folder, f"{number}")) for number in range(len(files))]
+            for name, content in zip(names, files.values(), strict=True):  # one command hashes all of these files
                 Path(name).write_bytes(content)
             blobs = self._run("hash-object", "-w", "--no-filters", "--stdin-paths", stdin="\n".join(names).encode())
-            ids = zip(added, blobs.decode().split(), strict=True)
-            lines = [f"100644 {blob}\t{path}\0" for path, blob in ids]
-            lines += [f"0 {'0' * len(base or '')}\t{path}\0" for path in files.keys() - added.keys() if base]
-            self._run(
-                "update-index", "-z", "--index-info", stdin="".join(lines).encode("utf-8", "surrogateescape"), env=index
-            )
+            ids = zip(files, blobs.decode().split(), strict=True)
+            lines = "".join(f"100644 {blob}\t{path}\0" for path, blob in ids).encode("utf-8", "surrogateescape")
+            self._run("update-index", "-z", "--index-info", stdin=lines, env=index)
             tree = self._text("write-tree", env=index).strip()
         if base is not None and tree == self._text("rev-parse", f"{base}^{{tree}}").strip():
             return None

@@ -12,7 +12,7 @@ from skill_evaluator.judges.modes.regression import (
     DimensionSummary,
     JudgeRegressions,
     combine_orders,
-    make_pair,
+    pair_questions,
     rate_changes,
     reduce_regressions,
     regression_form,
@@ -60,8 +60,7 @@ def test_impact_and_blocking_decide_with_or_without_quotation(
 
 
 def test_candidate_stands_first_in_the_second_question() -> None:
-    pair = make_pair(LIBRARY, dimensions_of(), ShipRules(), seed=0)
-    first, second = pair.questions
+    first, second = pair_questions(pair_of(), ShipRules(), seed=0)
     for question, order in ((first, ("baseline", "candidate")), (second, ("candidate", "baseline"))):
         places = [question.user.index(f"<judged_{role} ") for role in ("prompt", *order)]
         assert places == sorted(places)
@@ -253,7 +252,7 @@ def test_pairs_with_a_broken_output_are_decided_but_in_no_rate() -> None:
             call = Call(f"{item.id}/{order}", 0)
             text = BROKEN if found is None else json.dumps(answer(found))
             answers[call] = Replicate(call=call, completion=Completion(text=text))
-    pairs = [make_pair(item, dimensions_of(), ShipRules(), seed=0) for item in items]
+    pairs = [pair_of(item) for item in items]
     run: Any = SimpleNamespace(manifest=SimpleNamespace(replicates=1), model=Model(id="m", provider="replay"))
     calls = JudgeCalls(run=run, answers=answers, record=JUDGE, stopped=None)
     result = reduce_regressions(pairs, calls, ShipRules())

@@ -16,7 +16,6 @@ from skill_evaluator.judges.prompting.judging import (
 from skill_evaluator.judges.prompting.questions import JudgeQuestion
 from skill_evaluator.judges.workflows.requests import JudgeRequest
 from skill_evaluator.library.config import Model
-from skill_evaluator.providers import Configuration
 from skill_evaluator.runner.session import no_progress
 
 JUDGE = Model(id="judge", provider="replay")
@@ -40,9 +39,7 @@ def planned(
         questions=QUESTIONS,
     )
     request = JudgeRequest(seed=seed, replicates=replicates)
-    judge_session = JudgeSession(
-        request=request, models=[judge], configuration=cast("Configuration", None), watch=no_progress
-    )
+    judge_session = JudgeSession(request=request, models=[judge], configuration=cast("Any", None), watch=no_progress)
     judging = judge_session.planned(replace(asking, **changed))
     return judging.model_copy(update={"id": judging_id, "created": "2026-03-01T08:00:00Z"})
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.judges.modes.pairwise import PairItem, make_matches
-from skill_evaluator.judges.modes.scoring import questions_of, score_questions
+from skill_evaluator.judges.modes.pairwise import PairItem, match_questions, matches_of
+from skill_evaluator.judges.modes.scoring import score_questions
 from skill_evaluator.judges.prompting import forms
 from skill_evaluator.judges.prompting.criteria import (
     NamedRubric,
@@ -86,10 +86,10 @@ def told(primary: str, *mitigations: str) -> str:
     rubric = named(primary, *mitigations)
     if primary == PAIRWISE:
         item = PairItem(id="a", output_1="one", output_2="other")
-        questions = [question for match in make_matches(rubric, [item], 0) for question in match.questions]
+        questions = match_questions(rubric, matches_of([item]), 0)
     else:
         single = OutputItem(id="a", output="one", source="other")
-        questions = questions_of(score_questions(rubric, [single], 0))
+        questions = score_questions(rubric, [single], 0)
     return json.dumps([[question.system, question.user, question.schema] for question in questions])
 
 

@@ -52,9 +52,9 @@ class GitHub:
         text = page.within(_MAX_SUMMARY_BYTES, lambda part: len(part.encode("utf-8", "backslashreplace")))
         _append("GITHUB_STEP_SUMMARY", text.rstrip("\n") + "\n\n")
 
-    def annotate(self, level: str, message: str, file: str | None = None, line: int = 1) -> None:
-        """Annotate a line of a file, or the job if `file` is None; `level` is notice, warning or error."""
-        print_command(level, visible(message, keep="\n"), {} if file is None else {"file": file, "line": str(line)})
+    def annotate(self, level: str, message: str, file: str, line: int) -> None:
+        """Annotate a line of a file; `level` is warning or error."""
+        print_command(level, visible(message, keep="\n"), {"file": file, "line": str(line)})
 
     def check_access(self) -> None:
         """Raise ConfigError if PyGithub, GITHUB_TOKEN or GITHUB_REPOSITORY is missing; makes no request."""

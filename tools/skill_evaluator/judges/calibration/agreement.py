@@ -368,15 +368,14 @@ def alerts_of(
             if corrected is not None and corrected.value is None:
                 corrected = None
             alerts.append(
-                regression.RateAlert(
+                regression.RateAlert.view(
+                    row,
                     judge=judge.judge.model_id,
                     dimension=dimension,
                     allowed=allowed,
                     above=corrected.ci95[0] > allowed if corrected and corrected.ci95 else None,
                     reported=reported_rate,
                     corrected=corrected,
-                    sensitivity=None if row is None else row.sensitivity,
-                    specificity=None if row is None else row.specificity,
                     calibration=calibration.judging.id if calibration and calibration.judging else None,
                     problem="" if corrected else problem,
                 )

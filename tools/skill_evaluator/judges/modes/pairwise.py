@@ -1,7 +1,7 @@
 """`judge pairwise`: matches of two outputs, judged in both orders; the verdicts and their figures."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean
@@ -59,28 +59,34 @@ class PairItem(questions.JudgedItem):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairMatch:
-    """Two outputs of an item by name, and the questions on them: in order, then swapped."""
+    """Two outputs of an item, by name."""
 
     item: PairItem
     names: tuple[str, str]
-    questions: Sequence[JudgeQuestion]
+
+    @property
+    def id(self) -> str:
+        """The id of the item, with the numbers of the two outputs if the outputs have names."""
+        first, second = (list(self.item.texts).index(name) + 1 for name in self.names)
+        return f"{self.item.id}/{first}-{second}" if self.item.outputs else self.item.id
 
 
-def make_matches(rubric: NamedRubric, items: Sequence[PairItem], seed: int) -> list[PairMatch]:
+def matches_of(items: Iterable[PairItem]) -> list[PairMatch]:
     """Return the matches of all pairs of outputs of each item."""
+    return [PairMatch(item=item, names=names) for item in items for names in combinations(item.texts, 2)]
+
+
+def match_questions(rubric: NamedRubric, matches: Sequence[PairMatch], seed: int) -> list[JudgeQuestion]:
+    """Return two questions on each match: in order, then swapped."""
     prompt, form = questions.load_prompt(PROMPT), preference_form(rubric.criteria)
     instructions = {"criteria": criteria_text(rubric.rubric, rubric.criteria, prompt.mitigations, scored=False)}
-    matches = []
-    for item in items:
-        for (number, first), (other_number, second) in combinations(enumerate(item.texts, 1), 2):
-            match_id = f"{item.id}/{number}-{other_number}" if item.outputs else item.id
-            match_questions = []
-            for order, names in ((1, (first, second)), (2, (second, first))):
-                outputs = {"first_output": item.texts[names[0]], "second_output": item.texts[names[1]]}
-                texts, mark = {"input": item.input, **outputs}, questions.mark_of(seed, item.digest)
-                match_questions.append(prompt.question(f"{match_id}/{order}", instructions, texts, form, mark))
-            matches.append(PairMatch(item=item, names=(first, second), questions=match_questions))
-    return matches
+    in_orders = []
+    for match in matches:
+        item, mark = match.item, questions.mark_of(seed, match.item.digest)
+        for order, (first, second) in zip(ORDERS, (match.names, reversed(match.names)), strict=True):
+            texts = {"input": item.input, "first_output": item.texts[first], "second_output": item.texts[second]}
+            in_orders.append(prompt.question(f"{match.id}/{order}", instructions, texts, form, mark))
+    return in_orders
 
 
 def preference_form(criteria: Sequence[Criterion]) -> forms.Form:
@@ -200,8 +206,7 @@ def judge_match(match: PairMatch, criteria: Sequence[Criterion], calls: JudgeCal
     judgements = []
     for replicate in range(calls.run.manifest.replicates):
         first, second = (
-            read_order(calls.output(question.case_id, replicate), criteria, texts, order)
-            for order, question in zip(ORDERS, match.questions, strict=True)
+            read_order(calls.output(f"{match.id}/{order}", replicate), criteria, texts, order) for order in ORDERS
         )
         judgements += [combine(name, replicate, [first[name], second[name]]) for name in first]
     shares: dict[str, list[float]] = {judgement.criterion: [] for judgement in judgements}

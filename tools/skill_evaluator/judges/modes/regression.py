@@ -68,11 +68,20 @@ class RegressionItem(questions.JudgedItem):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedPair:
-    """One item, its dimensions, and one question per order of its outputs; no question if the outputs are identical."""
+    """One item and its dimensions."""
 
     item: RegressionItem
     dimensions: tuple[ship_rules.Dimension, ...]
-    questions: Sequence[JudgeQuestion] = ()
+
+    @property
+    def id(self) -> str:
+        """The id of the item."""
+        return self.item.id
+
+    @property
+    def orders(self) -> Sequence[Order]:
+        """The orders in which a judge sees the outputs; none if the outputs are identical."""
+        return () if self.item.identical else ORDERS
 
 
 def dimensions_for(
@@ -87,22 +96,19 @@ def dimensions_for(
         raise JudgeError(f"item '{item.id}': {problem}") from None
 
 
-def make_pair(
-    item: RegressionItem, dimensions: tuple[ship_rules.Dimension, ...], rules: ship_rules.ShipRules, seed: int
-) -> JudgedPair:
-    """Return an item with its dimensions and its questions."""
-    prompt, form = questions.load_prompt(PROMPT), regression_form(dimensions)
-    mark = questions.mark_of(seed, item.digest)
-    system = questions.fill(prompt.instructions, _instructions(dimensions, rules, form))
-    outputs = {"baseline": item.baseline_output, "candidate": item.candidate_output}
-    pair_questions = []
-    for order in () if item.identical else ORDERS:
-        slots = {"mark": mark, "prompt": questions.delimited("prompt", item.input, mark)}
+def pair_questions(pair: JudgedPair, rules: ship_rules.ShipRules, seed: int) -> list[JudgeQuestion]:
+    """Return a question on a pair for each order of its outputs; none if the outputs are identical."""
+    prompt, form = questions.load_prompt(PROMPT), regression_form(pair.dimensions)
+    system = questions.fill(prompt.instructions, _instructions(pair.dimensions, rules, form))
+    outputs = {"baseline": pair.item.baseline_output, "candidate": pair.item.candidate_output}
+    mark, in_orders = questions.mark_of(seed, pair.item.digest), list[JudgeQuestion]()
+    for order in pair.orders:
+        slots = {"mark": mark, "prompt": questions.delimited("prompt", pair.item.input, mark)}
         for slot, role in zip(("first", "second"), outputs if order == 1 else reversed(outputs), strict=True):
             slots |= {f"{slot}_role": role, slot: questions.delimited(role, outputs[role], mark)}
-        user = questions.fill(prompt.texts, slots)
-        pair_questions.append(JudgeQuestion(case_id=f"{item.id}/{order}", system=system, user=user, schema=form[0]))
-    return JudgedPair(item=item, dimensions=dimensions, questions=pair_questions)
+        user, case_id = questions.fill(prompt.texts, slots), f"{pair.id}/{order}"
+        in_orders.append(JudgeQuestion(case_id=case_id, system=system, user=user, schema=form[0]))
+    return in_orders
 
 
 def _instructions(
@@ -450,7 +456,7 @@ def combine_orders(pair: JudgedPair, answers: Sequence[RegressionAnswer], rules:
     judged = any(answer.unscored is None for answer in answers)
     is_known = judged and (bool(worse) or not any("candidate_worse" in one.by_order for one in dimensions))
     return PairResult(
-        id=pair.item.id,
+        id=pair.id,
         stratum=pair.item.stratum,
         ship_decision=decision if judged else None,
         reasons=[reason, *(f"unverified: {one.dimension}" for one in dimensions if one.verified is False), *doubts],
@@ -514,9 +520,9 @@ def reduce_regressions(pairs: Sequence[JudgedPair], calls: JudgeCalls, rules: sh
     results = []
     for pair in pairs:
         pair_answers = [
-            read_answer(calls.output(question.case_id, replicate), pair, rules, order, replicate)
+            read_answer(calls.output(f"{pair.id}/{order}", replicate), pair, rules, order, replicate)
             for replicate in range(calls.run.manifest.replicates)
-            for order, question in zip(ORDERS, pair.questions, strict=False)  # identical outputs have no question
+            for order in pair.orders
         ]
         results.append(combine_orders(pair, pair_answers, rules))
     all_answers = [answer for result in results for answer in result.answers]
@@ -576,21 +582,6 @@ def _dimension_summary(name: str, blocking: bool, compared: Sequence[PairResult]
         unverified=sum(one.verified is False for one in worse),
         flips=rate(sum(one.flipped for one in verdicts), len(verdicts)),
     )
-
-
-def refuse_incomparable(earlier: RegressionResults, judges: dict[str, str], prompt: str) -> None:
-    """Raise JudgeError if an earlier batch has another prompt or other `judges` (settings digest by model id)."""
-    earlier_settings = {judge.judge.model_id: judge.judge.settings for judge in earlier.judges}
-    name = f"--against {earlier.judging.id}"
-    for model_id, settings in judges.items():
-        if model_id not in earlier_settings:
-            raise JudgeError(f"{name}: that run has no judge {model_id}, only {', '.join(earlier_settings)}")
-        if earlier_settings[model_id] != settings:
-            raise JudgeError(
-                f"{name}: the settings of the judge {model_id} changed since that judge run; judge its pairs again"
-            )
-    if prompt not in {one.digest for one in earlier.judging.prompts}:
-        raise JudgeError(f"{name}: the judge's prompt changed since that judge run; judge its pairs again")
 
 
 def rate_changes(results: Sequence[JudgeRegressions], earlier_results: Sequence[JudgeRegressions]) -> list[RateChange]:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
@@ -23,16 +22,8 @@ from skill_evaluator.stats import by_key, mean_or_none, rounded
 PROMPTS: Mapping[MethodName, str] = {"direct_scoring": "direct", "reference_based": "reference"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemQuestions:
-    """An output to score, and one question on it per method, in the order of the rubric's methods."""
-
-    item: OutputItem
-    questions: Sequence[JudgeQuestion]
-
-
-def score_questions(rubric: NamedRubric, items: Sequence[OutputItem], seed: int) -> list[ItemQuestions]:
-    """Return the items with their questions.
+def score_questions(rubric: NamedRubric, items: Sequence[OutputItem], seed: int) -> list[JudgeQuestion]:
+    """Return a question for each method and item. Methods stand together, so that vendors can cache the instructions.
 
     Raise JudgeError if a criterion is reference-based and an item has neither source nor reference.
     """
@@ -43,7 +34,7 @@ def score_questions(rubric: NamedRubric, items: Sequence[OutputItem], seed: int)
             f"criterion '{by_method['reference_based'][0].id}' requires a source or a reference: add \"source\" or "
             f"\"reference\" to item '{unsourced_id}'"
         )
-    questions: dict[str, list[JudgeQuestion]] = {item.id: [] for item in items}
+    questions = []
     for method, criteria in by_method.items():
         prompt, form = load_prompt(PROMPTS[method]), score_form(criteria)
         instructions = {"criteria": criteria_text(rubric.rubric, criteria, prompt.mitigations, scored=True)}
@@ -52,18 +43,13 @@ def score_questions(rubric: NamedRubric, items: Sequence[OutputItem], seed: int)
             if method == "reference_based" and item.source == item.input:
                 texts["input"] = ""  # the source already shows it
             case_id, mark = f"{item.id}/{PROMPTS[method]}", mark_of(seed, item.digest)
-            questions[item.id].append(prompt.question(case_id, instructions, texts, form, mark))
-    return [ItemQuestions(item=item, questions=questions[item.id]) for item in items]
+            questions.append(prompt.question(case_id, instructions, texts, form, mark))
+    return questions
 
 
 def prompts_of(criteria: Sequence[Criterion]) -> list[str]:
-    """Return the names of the prompts that judge these criteria, in the order of the questions on an item."""
+    """Return the names of the prompts that judge these criteria."""
     return list(dict.fromkeys(PROMPTS[criterion.primary_method] for criterion in criteria))
-
-
-def questions_of(units: Sequence[ItemQuestions]) -> list[JudgeQuestion]:
-    """Return the questions on all items, grouped by method, so that vendors can cache the instructions."""
-    return [question for of_method in zip(*(unit.questions for unit in units), strict=True) for question in of_method]
 
 
 def score_form(criteria: Sequence[Criterion]) -> forms.Form:
@@ -149,22 +135,23 @@ def read_scores(
     return judgements
 
 
-def reduce_scores(units: Sequence[ItemQuestions], criteria: Sequence[Criterion], calls: JudgeCalls) -> JudgeScores:
+def reduce_scores(outputs: Sequence[OutputItem], criteria: Sequence[Criterion], calls: JudgeCalls) -> JudgeScores:
     """Return one judge's scores, and their figures by criterion."""
     by_method = by_key((criterion.primary_method, criterion) for criterion in criteria)
     criteria = [criterion for group in by_method.values() for criterion in group]
     items = []
-    for unit in units:
-        item, judgements = unit.item, list[ScoreJudgement]()
-        texts = [text for text in (item.output, item.reference, item.source, item.input) if text]
-        for of_method, question in zip(by_method.values(), unit.questions, strict=True):
+    for output in outputs:
+        judgements = list[ScoreJudgement]()
+        texts = [text for text in (output.output, output.reference, output.source, output.input) if text]
+        for method, of_method in by_method.items():
             for replicate in range(calls.run.manifest.replicates):
-                judgements += read_scores(calls.output(question.case_id, replicate), of_method, texts, replicate)
-        items.append(_item(item, judgements, criteria))
+                answer = calls.output(f"{output.id}/{PROMPTS[method]}", replicate)
+                judgements += read_scores(answer, of_method, texts, replicate)
+        items.append(_item(output, judgements, criteria))
     all_judgements = [one for item in items for one in item.judgements]
     unscored = Counter(one.unscored for one in all_judgements if one.unscored is not None)
     unusable = calls.unusable(unscored, len(all_judgements))
-    lengths = [len(unit.item.output) for unit in units]
+    lengths = [len(output.output) for output in outputs]
     by_stratum = by_key((item.stratum, item.summary) for item in items if item.summary is not None)
     return JudgeScores(
         judge=calls.record,

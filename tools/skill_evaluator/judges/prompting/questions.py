@@ -123,6 +123,11 @@ class JudgeQuestion:
     schema: Mapping[str, Any] | None
 
     @property
+    def unit_id(self) -> str:
+        """The id of the item, match or pair of the question; the method or the order follows it."""
+        return self.case_id.rpartition("/")[0]
+
+    @property
     def digest(self) -> str:
         """The digest of the judge's input and of the schema, including the order of the schema's keys."""
         return digest(json.dumps([self.system, self.user, self.schema], ensure_ascii=False))

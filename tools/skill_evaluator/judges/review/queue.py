@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -19,7 +19,7 @@ from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import LinesWriter, ModelT, StrictModel, locked, read_checked, read_lines, replace_text
 from skill_evaluator.identifiers import Label, Timestamp
 from skill_evaluator.judges.calibration.labels import LabelledPair, LabelLine, RegressionLabel, ScoredItem, read_labels
-from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, JudgePreferences, PairItem
+from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, JudgePreferences, PairItem, PairMatch, matches_of
 from skill_evaluator.judges.modes.regression import JudgedPair, JudgeRegressions, RegressionItem, dimensions_for
 from skill_evaluator.judges.modes.results import Decision
 from skill_evaluator.judges.modes.scoring import JudgeScores
@@ -100,15 +100,14 @@ def scored_item(item: OutputItem, criteria: Sequence[Criterion], judge_run: str 
     return review_item("score", item.id, (item.output,), questions, **fields)
 
 
-def paired_item(
-    item: PairItem, names: tuple[str, str], criteria: Sequence[Criterion] = (), judge_run: str | None = None
-) -> ReviewItem:
+def paired_item(match: PairMatch, criteria: Sequence[Criterion] = (), judge_run: str | None = None) -> ReviewItem:
     """Return the review item for comparing two outputs. It hides the names of the outputs, which may be models."""
+    item = match.item
     texts = [(criterion.id, f"{criterion.name}: {criterion.description}") for criterion in criteria]
     texts = [(OVERALL, texts[0][1])] if len(texts) == 1 else [*texts, (OVERALL, "Which output is better?")]
-    first, second = (list(item.texts).index(name) + 1 for name in names)
+    first, second = (list(item.texts).index(name) + 1 for name in match.names)
     item_id = item.id if tuple(item.texts) == PAIR else f"{item.id}/{first}-{second}"
-    outputs = (item.texts[names[0]], item.texts[names[1]])
+    outputs = (item.texts[match.names[0]], item.texts[match.names[1]])
     questions = (ReviewQuestion(name=name, text=text) for name, text in texts)
     return review_item("pairwise", item_id, outputs, questions, **_item_fields(item, judge_run))
 
@@ -130,8 +129,7 @@ def items_from(path: Path, dimensions: Sequence[str] = ()) -> list[ReviewItem]:
         compared, default = read_items(path, RegressionItem).values(), dimensions_of(dimensions)
         judged = [JudgedPair(item=item, dimensions=dimensions_for(item, default, ())) for item in compared]
         return [regression_item(pair) for pair in judged]
-    pairs = read_items(path, PairItem).values()
-    return [paired_item(pair, names) for pair in pairs for names in combinations(pair.texts, 2)]
+    return [paired_item(match) for match in matches_of(read_items(path, PairItem).values())]
 
 
 Doubts = Sequence[tuple[ReviewItem, Sequence[str]]]  # all judged items, each with its reasons for review

@@ -24,7 +24,7 @@ from skill_evaluator.judges.modes.sentences import SentencesItem, SentencesJudge
 from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of
 from skill_evaluator.judges.prompting import judging
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, families_of
-from skill_evaluator.judges.prompting.questions import OutputItem
+from skill_evaluator.judges.prompting.questions import JudgeQuestion, OutputItem
 from skill_evaluator.judges.prompting.reading import UnscoredReason
 from skill_evaluator.judges.workflows.judging import Judged, resume_command
 from skill_evaluator.judges.workflows.requests import CalibrateRequest
@@ -81,14 +81,14 @@ def _scale_ends(rubric: Rubric | NamedRubric | None) -> dict[str, int]:
 class CalibrationTask:
     """The questions of `judge calibrate`. `labels`: the labelled items that the rubric judges.
 
-    `matches` and `scores`: their questions, also with probes. `compared`: the corrupted pairs with their questions.
+    `matches` and `outputs`: the same items, also with probes. `compared`: the corrupted pairs with their dimensions.
     """
 
     task: judging.JudgeTask
     labels: Labels
     rubric: NamedRubric | None
     matches: Sequence[pairwise.PairMatch] = ()
-    scores: Sequence[scoring.ItemQuestions] = ()
+    outputs: Sequence[OutputItem] = ()
     corrupted: Sequence[CorruptedPair]
     compared: Sequence[regression.JudgedPair]
 
@@ -98,13 +98,14 @@ def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
     parts = [judged, *(agreement.with_probe(name, judged) for name in dict.fromkeys(request.probes))]
     pairs = [pair.as_item(pairwise.PairItem) for part in parts for pair in part.of(LabelledPair)]
     outputs = [output.as_item(OutputItem) for part in parts for output in part.of(ScoredItem)]
-    matches, scores, prompts = list[pairwise.PairMatch](), list[scoring.ItemQuestions](), list[str]()
+    matches, questions, prompts = pairwise.matches_of(pairs), list[JudgeQuestion](), list[str]()
     if rubric is not None and pairs:
-        matches, prompts = pairwise.make_matches(rubric, pairs, request.seed), [pairwise.PROMPT]
+        questions, prompts = pairwise.match_questions(rubric, matches, request.seed), [pairwise.PROMPT]
     elif rubric is not None and outputs:
-        scores, prompts = scoring.score_questions(rubric, outputs, request.seed), scoring.prompts_of(rubric.criteria)
+        questions, prompts = scoring.score_questions(rubric, outputs, request.seed), scoring.prompts_of(rubric.criteria)
     corrupted, dimensions = _corrupted_pairs(request, labels), dimensions_of() if request.corrupt else ()
-    compared = [regression.make_pair(pair, dimensions, ShipRules(), request.seed) for pair in corrupted]
+    compared = [regression.JudgedPair(item=pair, dimensions=dimensions) for pair in corrupted]
+    questions += [one for pair in compared for one in regression.pair_questions(pair, ShipRules(), request.seed)]
     paper: dict[str, Any] = {
         "rubric": None if rubric is None else rubric.paper,
         "dimensions": {one.name: one.question for one in dimensions},
@@ -116,17 +117,19 @@ def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
         criteria=[*_scale_ends(rubric), *paper["dimensions"]],
         prompts=[*prompts, *([regression.PROMPT] if compared else [])],
         items={item.id: item.digest for item in (*pairs, *outputs, *corrupted)},
-        questions=[
-            *(question for match in matches for question in match.questions),
-            *scoring.questions_of(scores),
-            *(question for pair in compared for question in pair.questions),
-        ],
+        questions=questions,
         notes=[f"{size}; every pair is judged in both orders"],
         paper=paper,
         rubric_file="dimensions" if rubric is None else rubric.file,
     )
     return CalibrationTask(
-        task=task, labels=judged, rubric=rubric, matches=matches, scores=scores, corrupted=corrupted, compared=compared
+        task=task,
+        labels=judged,
+        rubric=rubric,
+        matches=matches,
+        outputs=outputs,
+        corrupted=corrupted,
+        compared=compared,
     )
 
 
@@ -199,8 +202,8 @@ def _read_outputs(task: CalibrationTask, calls: judging.JudgeCalls) -> tuple[lis
         preferences = pairwise.reduce_matches(task.matches, task.rubric.criteria, calls)
         verdicts += pairwise.verdicts_of(preferences)
         unusable.append(preferences.unusable)
-    if task.rubric is not None and task.scores:
-        scored = scoring.reduce_scores(task.scores, task.rubric.criteria, calls)
+    if task.rubric is not None and task.outputs:
+        scored = scoring.reduce_scores(task.outputs, task.rubric.criteria, calls)
         verdicts += scoring.scores_of(scored)
         unusable.append(scored.unusable)
     if task.compared:

@@ -28,7 +28,7 @@ from skill_evaluator.judges.modes.run_outputs import NOT_APPLICABLE, ComparedOut
 from skill_evaluator.judges.modes.ship_rules import ShipRules, blocking_sentence, dimensions_of
 from skill_evaluator.judges.prompting import judging
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, family_warnings, mitigations_of
-from skill_evaluator.judges.prompting.questions import read_items
+from skill_evaluator.judges.prompting.questions import OutputItem, read_items
 from skill_evaluator.judges.review import queue as review
 from skill_evaluator.judges.workflows import requests
 from skill_evaluator.judges.workflows.requests import JudgedRequest, PairwiseRequest, RegressionRequest, ScoreRequest
@@ -36,6 +36,7 @@ from skill_evaluator.library.config import JudgePolicy, load_settings
 from skill_evaluator.library.options import words_of
 from skill_evaluator.library.rubrics import Criterion, MethodName, load_rubric
 from skill_evaluator.runner.session import Watch
+from skill_evaluator.stats import by_key
 from skill_evaluator.text import canonical_json, counted, digest
 
 JudgedResults = scoring.ScoreResults | pairwise.PairwiseResults | RegressionResults
@@ -103,14 +104,13 @@ class _ScoreMode(_RubricMode):
         settings = session.configuration.settings
         rubric = _load_criteria(request, session, ("direct_scoring", "reference_based"))
         items, left_out, skill = read_outputs(request, rubric, settings.limits)
-        units = scoring.score_questions(rubric, list(items.values()), request.seed)
         task = judging.JudgeTask(
             mode="score",
             rubric=rubric.rubric.digest,
             criteria=[criterion.id for criterion in rubric.criteria],
             prompts=scoring.prompts_of(rubric.criteria),
             items={item.id: item.digest for item in items.values()},
-            questions=scoring.questions_of(units),
+            questions=scoring.score_questions(rubric, list(items.values()), request.seed),
             warnings=_writer_warnings(session, rubric, [item.model for item in items.values()]),
             paper=rubric.paper,
             rubric_file=rubric.file,
@@ -118,9 +118,9 @@ class _ScoreMode(_RubricMode):
             source=str(request.items or request.run),
         )
         weights = settings.policy.judge.panel.weights
-        return cls(task=task, units=units, criteria=rubric.criteria, weights=weights, left_out=left_out)
+        return cls(task=task, units=list(items.values()), criteria=rubric.criteria, weights=weights, left_out=left_out)
 
-    def judge(self, units: Sequence[scoring.ItemQuestions], calls: judging.JudgeCalls) -> scoring.JudgeScores:
+    def judge(self, units: Sequence[OutputItem], calls: judging.JudgeCalls) -> scoring.JudgeScores:
         return scoring.reduce_scores(units, self.criteria, calls)
 
     def decisions(self, judges: Sequence[scoring.JudgeScores]) -> list[Decision]:
@@ -132,8 +132,8 @@ class _ScoreMode(_RubricMode):
     def results(self, **parts: Any) -> scoring.ScoreResults:
         return scoring.ScoreResults(left_out=self.left_out, **parts)
 
-    def review_item(self, unit: scoring.ItemQuestions, judge_run: str) -> review.ReviewItem:
-        return review.scored_item(unit.item, self.criteria, judge_run)
+    def review_item(self, unit: OutputItem, judge_run: str) -> review.ReviewItem:
+        return review.scored_item(unit, self.criteria, judge_run)
 
 
 class _PairMode(_RubricMode):
@@ -143,14 +143,14 @@ class _PairMode(_RubricMode):
     def read(cls, request: PairwiseRequest, session: judging.JudgeSession) -> "_PairMode":
         rubric = _load_criteria(request, session, ("pairwise_comparison",))
         items = list(read_items(request.items, pairwise.PairItem).values())
-        matches = pairwise.make_matches(rubric, items, request.seed)
+        matches = pairwise.matches_of(items)
         task = judging.JudgeTask(
             mode="pairwise",
             rubric=rubric.rubric.digest,
             criteria=[criterion.id for criterion in rubric.criteria],
             prompts=[pairwise.PROMPT],
             items={item.id: item.digest for item in items},
-            questions=[question for match in matches for question in match.questions],
+            questions=pairwise.match_questions(rubric, matches, request.seed),
             notes=["every pair is judged in both orders"],
             warnings=_writer_warnings(session, rubric, [writer for item in items for writer in item.writers]),
             paper=rubric.paper,
@@ -173,7 +173,7 @@ class _PairMode(_RubricMode):
         return pairwise.PairwiseResults(**parts)
 
     def review_item(self, unit: pairwise.PairMatch, judge_run: str) -> review.ReviewItem:
-        return review.paired_item(unit.item, unit.names, self.criteria, judge_run)
+        return review.paired_item(unit, self.criteria, judge_run)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +198,7 @@ class _RegressionMode:
         rules = ShipRules(one_low=policy.one_low, high_stakes=high_stakes)
         default = dimensions_of(request.dimensions, request.preset, policy.blocking)
         pairs = [
-            regression.make_pair(item, regression.dimensions_for(item, default, policy.blocking), rules, request.seed)
+            regression.JudgedPair(item=item, dimensions=regression.dimensions_for(item, default, policy.blocking))
             for item in compared.items.values()
         ]
         calibration = read_calibration(request.config, settings)
@@ -312,12 +312,22 @@ def _judge_in_cascade(
         return Judged.of(request, first, first, None)
     judges: list[Any] = [mode.judge(mode.units, calls) for calls in first.runs]
     cheap, strong = mode.decisions(judges), list[Decision]()
+    questions = by_key((question.unit_id, question) for question in mode.task.questions)
     open_units = [
-        unit for unit, decision in zip(mode.units, cheap, strict=True) if unit.questions and not _is_settled(decision)
+        (unit, decision.item)
+        for unit, decision in zip(mode.units, cheap, strict=True)
+        if unit.id in questions and not _is_settled(decision)
     ]
     if open_units:
-        last = _call_strong(session, first, mode.task, open_units)
-        judges += [mode.judge(open_units, calls) for calls in last.runs]
+        items = {item for _, item in open_units}
+        task = replace(
+            mode.task,
+            items={item: digest for item, digest in mode.task.items.items() if item in items},
+            questions=[question for unit, _ in open_units for question in questions[unit.id]],
+            warnings=(),
+        )
+        last = _call_strong(session, first, task)
+        judges += [mode.judge([unit for unit, _ in open_units], calls) for calls in last.runs]
         strong = mode.decisions(judges[1:])
     cascade = _cascade_result(ids, cheap, strong)
     results = mode.results(judging=first.judging.head(mode.task.rubric_file), judges=judges, cascade=cascade)
@@ -332,16 +342,9 @@ def _is_settled(decision: Decision) -> bool:
 
 
 def _call_strong(
-    session: judging.JudgeSession, first: judging.JudgeResults, task: judging.JudgeTask, units: Sequence[Any]
+    session: judging.JudgeSession, first: judging.JudgeResults, task: judging.JudgeTask
 ) -> judging.JudgeResults:
-    """Call the strong judge of a cascade on these units, with the budget that the cheap judge has left."""
-    names = {unit.item.id for unit in units}
-    task = replace(
-        task,
-        items={name: digest for name, digest in task.items.items() if name in names},
-        questions=[question for unit in units for question in unit.questions],
-        warnings=(),
-    )
+    """Call the strong judge of a cascade, with the budget that the cheap judge has left."""
     request = session.request
     if isinstance(request, requests.BatchJudgeRequest):  # a resumed run keeps its transport without --batch
         request = replace(request, batch=first.judging.transport == "batch")
@@ -408,7 +411,7 @@ def _regression_task(
         criteria=list(dimensions),
         prompts=[regression.PROMPT],
         items={pair.item.id: pair.item.digest for pair in pairs},
-        questions=[question for pair in pairs for question in pair.questions],
+        questions=[one for pair in pairs for one in regression.pair_questions(pair, rules, session.request.seed)],
         notes=[orders, *blocking, *compared.notes],
         warnings=_regression_warnings(compared, session),
         paper=paper,
@@ -458,7 +461,10 @@ def _regression_warnings(compared: ComparedOutputs, session: judging.JudgeSessio
 def _read_earlier(
     request: RegressionRequest, session: judging.JudgeSession, task: judging.JudgeTask
 ) -> RegressionResults | None:
-    """Return the results of the judge run that --against names. Return None if the option is not set."""
+    """Return the results of the judge run that --against names. Return None if the option is not set.
+
+    Raise JudgeError if that run has another prompt, other judges or other settings of a judge.
+    """
     if request.against is None:
         return None
     if not request.judges:
@@ -469,6 +475,15 @@ def _read_earlier(
         if not path.exists():
             raise JudgeError(f"--against {request.against}: {path} does not exist; complete that judge run first")
     earlier = regression.read_regressions(path)
-    planned = session.planned(task)
-    regression.refuse_incomparable(earlier, planned.judges, planned.prompts[0].digest)
+    planned, name = session.planned(task), f"--against {earlier.judging.id}"
+    earlier_settings = {judge.judge.model_id: judge.judge.settings for judge in earlier.judges}
+    for model_id, settings in planned.judges.items():
+        if model_id not in earlier_settings:
+            raise JudgeError(f"{name}: that run has no judge {model_id}, only {', '.join(earlier_settings)}")
+        if earlier_settings[model_id] != settings:
+            raise JudgeError(
+                f"{name}: the settings of the judge {model_id} changed since that judge run; judge its pairs again"
+            )
+    if planned.prompts[0] not in earlier.judging.prompts:
+        raise JudgeError(f"{name}: the judge's prompt changed since that judge run; judge its pairs again")
     return earlier

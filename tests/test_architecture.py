@@ -82,6 +82,8 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "skill_evaluator.providers.transport",
     "skill_evaluator.audit",
     "skill_evaluator.display.chart_style",
+    "skill_evaluator.api.auditing",
+    "skill_evaluator.api.judging",
     "skill_evaluator.site.build",
 }
 
@@ -223,16 +225,12 @@ def test_late_imports_are_heavy_or_optional_libraries() -> None:
 
 
 def test_command_imports_only_requests_api_and_reports() -> None:
-    classes = {
-        node.name
-        for module in modules()
-        for node, _ in statements(module)
-        if isinstance(node, ast.ClassDef) and {"options", "cli.options"} & set(map(ast.unparse, node.decorator_list))
-    }
+    nodes = [node for module in modules() for node, _ in statements(module)]
+    decorated = [node for node in nodes if isinstance(node, ast.ClassDef) and node.decorator_list]
+    classes = {node.name for node in decorated if ast.unparse(node.decorator_list[0]) in ("options", "cli.options")}
     functions = {  # that run the request of a command
         node.name
-        for module in modules()
-        for node, _ in statements(module)
+        for node in nodes
         if isinstance(node, ast.FunctionDef) and node.args.args and node.args.args[0].annotation
         if ast.unparse(node.args.args[0].annotation).rpartition(".")[2] in classes
     }

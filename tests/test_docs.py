@@ -89,8 +89,7 @@ def test_help_lists_the_usual_commands_first() -> None:
 
 def options_of(command: str) -> list[tuple[str, str, str]]:
     """Return the name, help text and section of each option of a command."""
-    arguments = app_of(command).assemble_argument_collection()
-    options = [each for each in arguments if each.index is None]
+    options = [each for each in app_of(command).assemble_argument_collection() if each.index is None]
     return [(each.name, str(each.parameter.help), each.parameter.group[0].name) for each in options]
 
 

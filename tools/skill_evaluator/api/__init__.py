@@ -1,7 +1,7 @@
 """`Library`: a prompt library on disk, with one method per task. The commands use it, too.
 
-Stable: its names, arguments and result fields change only with a major version. The site is imported when it is used,
-because its charts take long to import.
+Stable: its names, arguments and result fields change only with a major version. Judges, audits and the
+site are imported when they are used, because most commands use none.
 """
 
 import os
@@ -9,19 +9,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from skill_evaluator.api.auditing import Audits
-from skill_evaluator.api.judging import Judges
 from skill_evaluator.api.requests import request_of
 from skill_evaluator.ci.linting import DoctorReport, LintedLibrary, LintRequest, examine, lint
 from skill_evaluator.ci.platforms import PLATFORMS, fetched_fixtures, refuse_fetched
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError, refuse
-from skill_evaluator.evaluation.many import DryRun, Switch, dry_run, switched_components
+from skill_evaluator.evaluation.many import DryRun, ManyPlanned, Switch, dry_run, switched_components
 from skill_evaluator.evaluation.mutation import MutationResult, mutate
 from skill_evaluator.evaluation.outputs import explain, score_again
 from skill_evaluator.evaluation.pipeline import EvaluationResult, evaluate
-from skill_evaluator.evaluation.request import EvaluationRequest, MutationRequest, SwitchRequest
+from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, MutationRequest, SwitchRequest
 from skill_evaluator.exchange.exported import Exported, ExportRequest, export_records
 from skill_evaluator.exchange.imported import ImportRequest, import_results, records_in
 from skill_evaluator.library.case_table import CaseTable, ImportedCases, accept_cases, import_cases, unreviewed_cases
@@ -46,6 +44,10 @@ from skill_evaluator.verdicts.component import RecordedComponent, chosen_of_file
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.decide.rules import exit_code_of
 from skill_evaluator.verdicts.shipping import History, ModelRanking
+
+if TYPE_CHECKING:
+    from skill_evaluator.api.auditing import Audits
+    from skill_evaluator.api.judging import Judges
 
 # Options that take components: a folder may replace a name, because shells complete folders.
 _COMPONENT_FIELDS = ("skill", "skills", "names", "sources")
@@ -81,13 +83,17 @@ class Library:
         return load_models(self.config)
 
     @cached_property
-    def judge(self) -> Judges:
+    def judge(self) -> "Judges":
         """The methods of LLM judges: score and compare outputs, and measure their agreement with people."""
+        from skill_evaluator.api.judging import Judges
+
         return Judges(self.components, self.config, self.fixtures)
 
     @cached_property
-    def audits(self) -> Audits:
+    def audits(self) -> "Audits":
         """The methods of audits: ability, fluctuation and grades of models over benchmarks and scenarios."""
+        from skill_evaluator.api.auditing import Audits
+
         return Audits(self.components, self.config, self.fixtures)
 
     def component(self, skill: str) -> Component:
@@ -159,7 +165,7 @@ class Library:
         Returns:
             The finished runs, the verdict on the new version and the ranking of its models.
         """
-        return write_reports(evaluate(request_of(EvaluationRequest, locals()), watch or no_progress))
+        return evaluate_and_report(request_of(EvaluationRequest, locals()), watch or no_progress)
 
     def try_(
         self,
@@ -191,7 +197,7 @@ class Library:
             The runs and their verdict; `changed_outputs()` has the outputs that changed since the baseline.
         """
         request = request_of(EvaluationRequest, {**locals(), "draft": True, "leaderboard": False})
-        return write_reports(evaluate(request, watch or no_progress))
+        return evaluate_and_report(request, watch or no_progress)
 
     def dry_run(
         self,
@@ -518,6 +524,24 @@ class Library:
         from skill_evaluator.site.build import SiteBuild, build_site
 
         return build_site(request_of(SiteBuild, locals()))
+
+
+def evaluate_and_report(request: EvaluationRequest, watch: Watch) -> EvaluationResult:
+    """Evaluate a component, write the report of each run into its folder, and return the result."""
+    return write_reports(evaluate(request, watch))
+
+
+def evaluate_planned(
+    request: ManyRequest, planned: ManyPlanned, watch: Watch
+) -> dict[str, EvaluationResult | SkillEvaluatorError]:
+    """Evaluate the planned components, which share the limits of calls and cost; return each result or error."""
+    done: dict[str, EvaluationResult | SkillEvaluatorError] = {}
+    for name in (plan.component.name for plan in planned.ready):
+        work = partial(evaluate_and_report, replace(request, skill=name), watch)
+        done[name] = result = result_or_error(name, work)
+        if isinstance(result, EvaluationResult):
+            request = result.remaining(request)
+    return done
 
 
 def switch_models(request: SwitchRequest, watch: Watch) -> Switch:

@@ -21,17 +21,17 @@ def request_of(kind: type[_Request], arguments: Mapping[str, Any]) -> _Request:
     """
     hints, library = get_type_hints(kind), arguments.get("self")
     folders = {name: getattr(library, name) for name in FOLDERS if library}
-    values = {name: value for name, value in {**folders, **arguments}.items() if name in hints}
-    return kind(**{name: _converted(name, hints[name], value) for name, value in values.items()})
-
-
-def _converted(name: str, hint: Any, value: Any) -> Any:
-    if get_origin(hint) is tuple:
-        values = value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
-        value = tuple(str(each) if isinstance(each, Path) else each for each in values)
-    elif isinstance(value, Path):
-        value = str(value)
-    try:
-        return TypeAdapter(hint).validate_python(value)
-    except ValidationError as problem:
-        raise ConfigError(f"argument '{name}': {first_problem(problem)}") from None
+    options = {}
+    for name, value in {**folders, **arguments}.items():
+        if name not in hints:
+            continue
+        if get_origin(hints[name]) is tuple:
+            values = value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+            value = tuple(str(each) if isinstance(each, Path) else each for each in values)
+        elif isinstance(value, Path):
+            value = str(value)
+        try:
+            options[name] = TypeAdapter(hints[name]).validate_python(value)
+        except ValidationError as problem:
+            raise ConfigError(f"argument '{name}': {first_problem(problem)}") from None
+    return kind(**options)

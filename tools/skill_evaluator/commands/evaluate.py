@@ -2,21 +2,18 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from skill_evaluator import errors
-from skill_evaluator.api import Library, library_of, switch_models
+from skill_evaluator.api import Library, evaluate_and_report, evaluate_planned, library_of, switch_models
 from skill_evaluator.ci.plan import planned_request, read_plan
 from skill_evaluator.display.pages import print_page
 from skill_evaluator.evaluation import many, mutation, pipeline
-from skill_evaluator.evaluation.many import ManyPlanned
 from skill_evaluator.evaluation.pipeline import EvaluationResult
 from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, MutationRequest, SwitchRequest
 from skill_evaluator.library import options as cli
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
-from skill_evaluator.providers.redaction import result_or_error
 from skill_evaluator.records.archive import entry_of
 from skill_evaluator.records.selection import skipped_run_notes
 from skill_evaluator.reports.evaluation import evaluation_json, evaluation_page, print_dry_run, write_reports
@@ -71,7 +68,7 @@ def evaluate(options: EvaluateOptions) -> int:
         return _evaluate_many(options)
     if options.dry_run:
         return print_dry_run(many.dry_run(options), options.format)
-    return _show(_evaluated(options), options, full=options.full)
+    return _show(evaluate_and_report(options, watch), options, full=options.full)
 
 
 @cli.options
@@ -94,7 +91,7 @@ def try_(options: TryOptions) -> int:
     values = {name: getattr(options, name) for name in passed_on}
     request = EvaluationRequest(**values, draft=True, leaderboard=False)
     if not options.watch:
-        return _show(_evaluated(request), request, full=options.full, show_changes=True)
+        return _show(evaluate_and_report(request, watch), request, full=options.full, show_changes=True)
     code = errors.EXIT_INCOMPLETE
     for done in pipeline.evaluate_at_each_save(request, watch):
         code = _show(write_reports(done), request, full=options.full, show_changes=True)
@@ -127,10 +124,6 @@ def mutate(options: MutationRequest) -> int:
     return errors.EXIT_INCOMPLETE
 
 
-def _evaluated(request: EvaluationRequest) -> EvaluationResult:
-    return write_reports(pipeline.evaluate(request, watch))
-
-
 def _show(done: EvaluationResult, request: EvaluationRequest, *, full: bool, show_changes: bool = False) -> int:
     site = done.inputs.settings.site.address
     changes = done.changed_outputs() if show_changes else []
@@ -152,7 +145,7 @@ def _evaluate_many(request: ManyRequest) -> int:
     if planned.ready and not request.dry_run:
         if request.max_cost is None and not agreed("Make these calls?", yes=request.yes):
             raise errors.RunError("no call was made; set a cap with --max-cost USD, or use --yes to run without a cap")
-        done = _evaluate_planned(request, planned)
+        done = evaluate_planned(request, planned, watch)
     if done or request.format == "json":
         folders = cli.words_of(request)
         page = partial(many_page, done, planned, folders)
@@ -163,18 +156,6 @@ def _evaluate_many(request: ManyRequest) -> int:
     codes = codes or [errors.EXIT_INCOMPLETE] * bool(planned.left_out and not request.dry_run)  # nothing was measured
     worst_first = (errors.EXIT_BUG, errors.EXIT_REGRESSED, errors.EXIT_INCOMPLETE, errors.EXIT_USER_ERROR)
     return next((code for code in worst_first if code in codes), errors.EXIT_OK)
-
-
-def _evaluate_planned(
-    request: ManyRequest, planned: ManyPlanned
-) -> dict[str, EvaluationResult | errors.SkillEvaluatorError]:
-    """Evaluate the planned components, which share the limits of calls and cost; return each result or error."""
-    done: dict[str, EvaluationResult | errors.SkillEvaluatorError] = {}
-    for name in (plan.component.name for plan in planned.ready):
-        done[name] = result = result_or_error(name, partial(_evaluated, replace(request, skill=name)))
-        if isinstance(result, EvaluationResult):
-            request = result.remaining(request)
-    return done
 
 
 def _code(library: Library, done: EvaluationResult | errors.SkillEvaluatorError) -> int:

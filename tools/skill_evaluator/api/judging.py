@@ -37,7 +37,7 @@ class JudgeOptions(TypedDict, total=False):
 
     Attributes:
         judges: The models that judge.
-        replicates: Calls for each question, of which the majority decides; default 1.
+        replicates: Calls for each question, whose majority or (for scores) mean counts; default 1.
         seed: Seed of the calls and of the delimiters around judged texts; default 0.
         max_cost: Maximum cost of all models together, in USD.
         max_calls: Maximum calls over all models, without retries.

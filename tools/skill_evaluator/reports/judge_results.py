@@ -47,8 +47,9 @@ _BIASES = ("position", "length", "self_preference", "leniency", "noise")  # all 
 
 
 def print_judged(judged: Judged | JudgeRunSize | RubricLint | DraftedCases, form: Format) -> int:
-    """Print the results of a judge run, the size of a dry run, the lint of rubrics, or drafted cases. Return the exit
-    code, which is 0 except for a judge run. Print the command to resume an incomplete run to stderr.
+    """Print the result of a judge command, and to stderr the command to resume an incomplete judge run.
+
+    Return the exit code, which can differ from 0 only for a judge run.
     """
     if isinstance(judged, RubricLint):
         print_rubric_lint(judged, form)
@@ -457,7 +458,7 @@ def _cascade_blocks(cascade: CascadeResult) -> Iterator[Block]:
 
 
 def calibration_words(calibration: JudgeCalibration) -> tuple[str, str | None]:
-    """Return the trust in judges as text, and the verdict of its colour: None if judges differ or are unusable."""
+    """Return the trust in judges as text, and the verdict that colours it: None if judges differ or are unusable."""
     judges = by_key((row.trust.trusted, judge.judge) for judge in calibration.judges for row in _shown(judge))
     unusable = [judge.judge for judge in calibration.judges if judge.unusable is not None]
     parts = [
@@ -631,7 +632,7 @@ def share(figure: Estimate) -> str:
 
 
 def row_of(names: Sequence[str], *values: Cell | Estimate | str | int | None) -> list[Cell]:
-    """Return the cells of a row: the names, which are external text, and the values. An estimate has its interval."""
+    """Return the cells of a row: the names, as external text, and the values. Estimates show their interval."""
     return cells_of(names, *(share(value) if isinstance(value, Estimate) else value for value in values))
 
 

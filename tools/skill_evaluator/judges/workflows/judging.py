@@ -84,9 +84,9 @@ def resume_command(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RubricMode:
-    """The task of a judge run by a rubric, and its units (outputs or matches) with their questions.
+    """The task of a judge run by a rubric, and its units: the outputs or matches to judge.
 
-    `weights` are those of the judges in a panel.
+    `weights` are the judges' weights in a panel.
     """
 
     task: judging.JudgeTask
@@ -252,10 +252,11 @@ class _RegressionMode:
 
 
 Mode: TypeAlias = _ScoreMode | _PairMode | _RegressionMode
-"""The mode of a judge run. `read` makes its task, and its units (items, matches or pairs) with their questions.
+"""The mode of a judge run: its task, its units (outputs, matches or pairs) and the methods that differ by mode.
 
-`judge` reads the outputs of one judge on some units. `decisions` has the verdict on each unit, and the reasons for its
-review over all judges. `panel` combines judges, and `results` is the content of the file of results.
+`read` reads the units of a request. `judge` computes one judge's results on units. `decisions` returns the last judge's
+verdict on each unit, and the reasons to send the unit to human review. `panel` combines the results of several judges.
+`results` builds the content of evaluation_results.json, and `review_item` an item of the review queue.
 """
 
 
@@ -283,7 +284,7 @@ def judge(request: JudgedRequest, watch: Watch | None = None) -> Judged | judgin
 
 
 def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
-    """Return the ids of the cheap and the strong judge. Return None if there is no cascade. Raise JudgeError."""
+    """Return the ids of the cheap and the strong judge, or None if there is no cascade. Raise JudgeError if invalid."""
     if request.cascade is None:
         return None if request.judges else load_settings(request.config).policy.judge.cascade
     names = tuple(name.strip() for name in request.cascade.split(","))
@@ -352,7 +353,7 @@ def _call_strong(
 
 
 def _cascade_result(ids: Sequence[str], cheap: Sequence[Decision], strong: Sequence[Decision]) -> CascadeResult:
-    """Take the last decision on each unit. If in doubt, `ship` becomes `review_required`, a number becomes None."""
+    """Take the last decision on each unit. A doubtful `ship` becomes `review_required`, a doubtful number None."""
     last = {
         (decision.item, decision.names): (judge, decision)
         for judge, judge_decisions in zip(ids, (cheap, strong), strict=True)
@@ -398,7 +399,7 @@ def _queue(mode: Mode, request: JudgedRequest, decisions: Sequence[Decision], ju
 def _regression_task(
     compared: ComparedOutputs, pairs: Sequence[regression.JudgedPair], rules: ShipRules, session: judging.JudgeSession
 ) -> judging.JudgeTask:
-    """Return the task; dimensions and rules take the place of a rubric."""
+    """Return the task. Its rubric consists of the dimensions and the ship rules."""
     dimensions = {
         one.name: {"question": one.question, "blocking": one.blocking} for pair in pairs for one in pair.dimensions
     }

@@ -485,7 +485,7 @@ def calibration_blocks(calibration: JudgeCalibration) -> Iterator[Block]:
     for judge in calibration.judges:
         yield from _unusable_blocks(judge.judge, judge.unusable)
         for row in _shown(judge):
-            yield _six_lines(judge, row)
+            yield _agreement_sheet(judge, row)
             parts: list[str | Cell] = []
             for stratum, part in row.strata.items():
                 trust = f" {_TRUST[part.trust.trusted]}, κ {share(part.trust.kappa)}"
@@ -500,7 +500,7 @@ def calibration_blocks(calibration: JudgeCalibration) -> Iterator[Block]:
         yield Line(_LEGEND)
 
 
-def _six_lines(judge: JudgeResult, row: LabelAgreement) -> Sheet:
+def _agreement_sheet(judge: JudgeResult, row: LabelAgreement) -> Sheet:
     items = row.criterion if row.mode == "score" else _ITEMS[row.mode]
     if row.mode == "pairwise" and row.criterion != "overall":
         items = f"pairs by {row.criterion}"

@@ -107,7 +107,6 @@ def _question(item: SentencesItem, names: Sequence[str], attempt: int, seed: int
 
 
 def _read_votes(replicate: Replicate, item: SentencesItem, names: Sequence[str]) -> dict[str, Vote]:
-
     def check(value: Any) -> Mapping[str, Any] | Unscored:
         written = value.get("sentences") if isinstance(value, dict) else None
         return written if isinstance(written, dict) else Unscored(reason="wrong_format")

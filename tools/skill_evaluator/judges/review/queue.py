@@ -289,14 +289,14 @@ class ReviewQueue:
     folder: Path
 
     def items(self) -> dict[str, ReviewItem]:
-        """Return the items by id, oldest first. Raise JudgeError with file and line for an invalid item."""
+        """Return the items by id, in file order. Raise JudgeError with file and line for an invalid item."""
         items: dict[str, ReviewItem] = {}
         for _, item in _lines(self.folder / QUEUE, ReviewItem):
             items.setdefault(item.id, item)
         return items
 
     def labels(self, items: Mapping[str, ReviewItem]) -> list[ReviewLabel]:
-        """Return all different labels, oldest first. Raise JudgeError with file and line for an invalid label."""
+        """Return all different labels, in file order. Raise JudgeError with file and line for an invalid label."""
         labels = []
         for number, label in _lines(self.folder / LABELS, ReviewLabel):
             refuse_misfit(label, items, f"{self.folder / LABELS}:{number}: ")

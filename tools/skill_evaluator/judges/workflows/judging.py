@@ -1,8 +1,8 @@
 """The workflow of `judge score`, `pairwise` and `regression`: read items, call the judges, decide, write the files.
 
-A panel calls all judges on all items. A cascade calls a cheap judge on all items, then a strong judge on the items that
-the cheap judge leaves in doubt; people judge the remaining items. The second stage is a judge run in the folder of the
-first, so that the stages resume independently.
+A panel calls all judges on all items. A cascade calls a cheap judge on all items, then a strong judge on the doubtful
+items; people judge the items that stay in doubt. The second stage is a judge run in the folder of the first, so that
+the stages resume independently.
 """
 
 import sys
@@ -265,12 +265,12 @@ def judge(request: JudgedRequest, watch: Watch | None = None) -> Judged | judgin
     cascade_ids = cascade_judges(request)
     session = judging.JudgeSession.of(request, watch, cascade_ids)
     mode: Mode
-    if isinstance(request, RegressionRequest):
-        mode = _RegressionMode.read(request, session)
+    if isinstance(request, ScoreRequest):
+        mode = _ScoreMode.read(request, session)
+    elif isinstance(request, PairwiseRequest):
+        mode = _PairMode.read(request, session)
     else:
-        mode = (
-            _ScoreMode.read(request, session) if isinstance(request, ScoreRequest) else _PairMode.read(request, session)
-        )
+        mode = _RegressionMode.read(request, session)
     if request.dry_run:
         notes = [] if cascade_ids is None else ["at most: {1} is called only if {0} is in doubt".format(*cascade_ids)]
         return session.size(replace(mode.task, notes=[*mode.task.notes, *notes]))
@@ -327,7 +327,10 @@ def _judge_in_cascade(
             questions=[question for unit, _ in open_units for question in questions[unit.id]],
             warnings=(),
         )
-        last = _call_strong(session, first, task)
+        # The sessions share a budget. A resumed judge run keeps its transport even without --batch.
+        strong_request = replace(request, batch=first.judging.transport == "batch")
+        strong_session = replace(session, models=session.models[1:], request=strong_request)
+        last = strong_session.ask(task, first.folder / STRONG)
         judges += [mode.judge([unit for unit, _ in open_units], calls) for calls in last.runs]
         strong = mode.decisions(judges[1:])
     cascade = _cascade_result(ids, cheap, strong)
@@ -340,16 +343,6 @@ def _judge_in_cascade(
 
 def _is_settled(decision: Decision) -> bool:
     return set(decision.reasons) <= _SETTLED
-
-
-def _call_strong(
-    session: judging.JudgeSession, first: judging.JudgeResults, task: judging.JudgeTask
-) -> judging.JudgeResults:
-    """Call the strong judge of a cascade, with the budget that the cheap judge has left."""
-    request = session.request
-    if isinstance(request, requests.BatchJudgeRequest):  # a resumed run keeps its transport without --batch
-        request = replace(request, batch=first.judging.transport == "batch")
-    return replace(session, models=session.models[1:], request=request).ask(task, first.folder / STRONG)
 
 
 def _cascade_result(ids: Sequence[str], cheap: Sequence[Decision], strong: Sequence[Decision]) -> CascadeResult:

@@ -26,7 +26,7 @@ PAIR = ("1", "2")
 
 
 class PairItem(questions.JudgedItem):
-    """Two outputs, or several by name; `model_1`, `model_2` and `models` name the models that wrote them, if known."""
+    """An item with two outputs, or several by name. `model_1`, `model_2` and `models` wrote them; empty if unknown."""
 
     output_1: questions.JudgedText | None = None
     output_2: questions.JudgedText | None = None
@@ -72,7 +72,7 @@ class PairMatch:
 
 
 def matches_of(items: Iterable[PairItem]) -> list[PairMatch]:
-    """Return the matches of all pairs of outputs of each item."""
+    """Return a match for each pair of outputs of each item."""
     return [PairMatch(item=item, names=names) for item in items for names in combinations(item.texts, 2)]
 
 
@@ -150,7 +150,7 @@ class PairwiseCriterion(FrozenModel):
     """The figures of one criterion over all matches, or of all criteria together (`overall`).
 
     `wins`: share of wins of output 1, a tie counting half; `similar_length`: the same for pairs whose lengths differ by
-    at most 20 %; `longer`: share of wins of the longer output; all three without items that name their outputs.
+    at most 20 %; `longer`: share of wins of the longer output; all three over pairs of outputs 1 and 2 only.
     `counts`: judgements by winner; `disagreed`: ties because the orders differ; `unsure`: judgements below the
     confidence threshold. `flips`, `picks_first`, `lean`: see `PositionBias`. `noise`: share of replicates that differ.
     """

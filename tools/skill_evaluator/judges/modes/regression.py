@@ -50,7 +50,7 @@ class RegressionItem(questions.JudgedItem):
 
     @property
     def writers(self) -> list[str]:
-        """The known models that wrote the outputs."""
+        """The models that wrote the outputs, as far as they are known."""
         return [name for name in (self.baseline_model, self.candidate_model) if name is not None]
 
     @property
@@ -207,7 +207,7 @@ class RegressionAnswer(FrozenModel):
 def read_answer(
     text: str | Unscored, pair: JudgedPair, rules: ship_rules.ShipRules, order: Order = 1, replicate: int = 0
 ) -> RegressionAnswer:
-    """Return the last complete answer in a judge's output that copies no judged text. Set `unscored` if none exists."""
+    """Return the last complete answer in a judge's output that copies no judged text, else an unscored answer."""
     judged = (pair.item.input, pair.item.baseline_output, pair.item.candidate_output)
     answer = last_valid_verdict(text, lambda value: _check_answer(value, pair, rules), judged)
     if isinstance(answer, Unscored):

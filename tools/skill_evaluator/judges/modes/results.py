@@ -67,7 +67,7 @@ class PanelResult(FrozenModel):
     """The combined result of several judges. `agreement`: the share of verdicts on which all judges agree.
 
     `figures`: by criterion the mean score or the win rate of output 1, or the share of each ship decision. `summary`:
-    the mean weighted score from 0 to 1. `win_rates`: by output name, best first, if items have more than two outputs.
+    the mean weighted score from 0 to 1. `win_rates`: by the name of an output, best first, if items have names.
     """
 
     figures: Mapping[Label, Estimate] = {}

@@ -177,7 +177,7 @@ def pairs_of_outputs(
 
 
 def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> pinned.PinReport:
-    """Pin a run's outputs of these cases, instead of the outputs that are pinned for its model.
+    """Pin a run's outputs of these cases. They replace the pinned outputs of the run's model.
 
     Raise JudgeError for a draft, for a run of other cases, and if a case changed or its call failed.
     """

@@ -111,7 +111,7 @@ def draft_task(mode: JudgeMode, name: str, form: forms.Form, texts: Mapping[str,
 def draft(
     request: JudgeRequest, task: JudgeTask, read: Callable[[Any], DraftT], watch: Watch | None
 ) -> DraftT | JudgeRunSize:
-    """Return the draft that `read` makes from an output. In a dry run return the size. Raise JudgeError if it fails."""
+    """Return the draft that `read` makes from an output, or the size in a dry run. Raise JudgeError without a draft."""
     session = JudgeSession.of(request, watch)
     if request.dry_run:
         return session.size(task)

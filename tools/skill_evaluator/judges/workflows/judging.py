@@ -346,7 +346,7 @@ def _is_settled(decision: Decision) -> bool:
 
 
 def _cascade_result(ids: Sequence[str], cheap: Sequence[Decision], strong: Sequence[Decision]) -> CascadeResult:
-    """Take the last decision on each unit. A doubtful `ship` becomes `review_required`, a doubtful number None."""
+    """Build the result from the last decisions. A doubtful `ship` becomes `review_required`, a doubtful number None."""
     last = {
         (decision.item, decision.names): (judge, decision)
         for judge, judge_decisions in zip(ids, (cheap, strong), strict=True)
@@ -422,7 +422,7 @@ def _load_criteria(
 
 
 def _writer_warnings(session: judging.JudgeSession, rubric: NamedRubric, writers: Sequence[str | None]) -> list[str]:
-    """Return warnings of judges in a writer's family and of unknown writers, if a criterion forbids such judges.
+    """Return warnings about judges in a writer's family and about unknown writers, if a criterion forbids such judges.
 
     If the policy refuses such judges, raise JudgeError for the first one.
     """

@@ -177,10 +177,7 @@ def pairs_of_outputs(
 
 
 def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> pinned.PinReport:
-    """Pin a run's outputs of these cases. They replace the pinned outputs of the run's model.
-
-    Raise JudgeError for a draft, for a run of other cases, and if a case changed or its call failed.
-    """
+    """Pin a run's outputs of these cases, in place of its model's. Raise JudgeError if one is missing or outdated."""
     if read_component_manifest(folder).draft:
         raise JudgeError(f"{folder} is a draft, which cannot be a baseline; pin a run of a recorded version")
     run, unanswered = outputs_of_run(folder)

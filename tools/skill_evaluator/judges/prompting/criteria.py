@@ -34,10 +34,7 @@ class NamedRubric:
         return {"file": self.file, "digest": self.rubric.digest, "judged": judged, **content}
 
     def field_of(self, component: str) -> str:
-        """Return the field to judge, or "" for the whole output.
-
-        Raise JudgeError if the criteria apply to different fields or to another component.
-        """
+        """Return the field to judge, or "". Raise JudgeError if the criteria name two fields or another component."""
         targets = {one.id: one.applies_to for one in self.criteria if one.applies_to is not None}
         for name, target in targets.items():
             if target.component != component:

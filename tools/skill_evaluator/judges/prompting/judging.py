@@ -339,12 +339,9 @@ class JudgeResults:
     @property
     def stopped(self) -> list[str]:
         """Sentences: why the calls of a judge stopped, then the most frequent failure of each judge; may be empty."""
-        stopped = [(calls.record.model_id, calls.stopped) for calls in self.runs]
+        stopped = [f"{calls.record.model_id} stopped: {calls.stopped}" for calls in self.runs if calls.stopped]
         failures = [(calls.record.model_id, commonest_failure(calls.answers.values())) for calls in self.runs]
-        return [
-            *(f"{name} stopped: {failure}" for name, failure in stopped if failure),
-            *(f"{name} failed: {failure}" for name, failure in failures if failure),
-        ]
+        return stopped + [f"{name} failed: {failure}" for name, failure in failures if failure]
 
 
 def requests_of(questions: Sequence[JudgeQuestion]) -> RequestBuilder:

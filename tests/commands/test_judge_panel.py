@@ -94,6 +94,20 @@ def test_pair_without_a_majority_is_a_tie(library: JudgingLibrary) -> None:
     assert re.search(r"two +3 +1\.000", text)
 
 
+def test_outputs_named_by_number_are_ranked_in_a_panel(library: JudgingLibrary) -> None:
+    library.rubric({"method": PAIRWISE})
+    library.items({"id": "i", "input": "Add.", "outputs": {"1": QUOTE, "2": f"no sum. {QUOTE}", "3": f"{QUOTE} Yes."}})
+    words = {1: "first", 2: "second"}  # the output with the lower number wins in both orders
+    pairs = [(pair, order) for pair in ("1-2", "1-3", "2-3") for order in (1, 2)]
+    for judge in JUDGES:
+        answers = {(f"i/{pair}/{order}", 0): answer(totals=compared(words[order])) for pair, order in pairs}
+        library.record_answers(answers, f"{judge}.jsonl")
+    done = library.outcome("pairwise", *NAMED)
+    assert {name: one["value"] for name, one in done["panel"]["win_rates"].items()} == {"1": 1.0, "2": 0.5, "3": 0.0}
+    assert done["panel"]["win_rates"] == done["judges"][0]["win_rates"]
+    assert done["panel"]["figures"]["totals"]["n"] == 0, "no item has just two outputs"
+
+
 def lost_by(library: JudgingLibrary, *worse: str, finding: Short = ("worse", "high"), **more: str) -> None:
     """Have these judges find the candidate of one pair worse, and the others the same."""
     dimensions = {"regression_dimensions": "completeness"}

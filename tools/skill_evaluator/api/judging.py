@@ -37,7 +37,7 @@ class JudgeOptions(TypedDict, total=False):
 
     Attributes:
         judges: The models that judge.
-        replicates: Calls for each question, of which the majority decides; default 1.
+        replicates: Calls for each question, whose majority or (for scores) mean counts; default 1.
         seed: Seed of the calls and of the delimiters around judged texts; default 0.
         max_cost: Maximum cost of all models together, in USD.
         max_calls: Maximum calls over all models, without retries.
@@ -193,7 +193,7 @@ class Judges:
         batch: str | Path | None = None,
         **options: Unpack[JudgeOptions],
     ) -> Judged | JudgeRunSize:
-        """Measure judges against human labels, as `judge calibrate` does; named judges are called.
+        """Measure judges against human labels, as `judge calibrate` does. Only the models in `judges` are called.
 
         Args:
             labels: JSON Lines of human labels.
@@ -297,8 +297,8 @@ class Judges:
     def export_labels(self, file: Path) -> tuple[int, int, int]:
         """Write the majority labels and all scores of reviewers to a file that `judge calibrate` reads.
 
-        They replace its labels of the same items. Only items drawn at random are exported. Return the number of labels,
-        of questions without a majority, and of labelled items that were not drawn at random.
+        The file's labels of the same items are replaced. Only items drawn at random are exported. Return the number of
+        labels, of questions without a majority, and of labelled items that were not drawn at random.
         """
         return export_labels(queue_in(self.config, begun=True), file)
 

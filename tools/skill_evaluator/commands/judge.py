@@ -71,7 +71,7 @@ def judge_pairwise(options: requests.PairwiseRequest) -> int:
 def judge_regression(options: requests.RegressionRequest) -> int:
     """Decide whether new outputs are worse and may ship.
 
-    A judge compares them with those in use, in both orders; code decides by fixed rules: ship, review or block.
+    A judge compares them with the outputs in use, in both orders. Code decides by fixed rules: ship, review or block.
     """
     return print_judged(with_bias_report(judging.judge(options, watch)), options.format)
 
@@ -79,9 +79,9 @@ def judge_regression(options: requests.RegressionRequest) -> int:
 def judge_calibrate(options: requests.CalibrateRequest) -> int:
     """Measure how well judges agree with human labels.
 
-    Labels must be of items drawn at random. Without --judge it reads stored verdicts and makes no call. A judge is
+    Labels must be of items drawn at random. Without --judge, stored verdicts are read and no call is made. A judge is
     trusted if the whole 95 % interval of its κ with people is at the bar or above. --corrupt N also measures how many
-    known defects it finds.
+    known defects a judge finds.
     """
     return print_judged(with_bias_report(calibration.calibrate(options, watch)), options.format)
 

@@ -36,14 +36,14 @@ RoundedFloat = Annotated[float, PlainSerializer(_rounded)]
 
 
 class Estimate(FrozenModel):
-    """A figure over n units, with six digits in files; `value` or `ci95` is None if it is not defined."""
+    """A figure over n units, with six decimals in files; `value` or `ci95` is None if it is not defined."""
 
     value: RoundedFloat | None
     ci95: tuple[RoundedFloat, RoundedFloat] | None
     n: int
 
     def excludes(self, value: float) -> bool:
-        """Return whether the interval, rounded to six digits, excludes a value. Return False without an interval."""
+        """Return whether the interval, rounded to six decimals, excludes a value. Return False without an interval."""
         return self.ci95 is not None and not _rounded(self.ci95[0]) <= value <= _rounded(self.ci95[1])
 
 
@@ -235,7 +235,7 @@ def _on_fisher_scale(value: float, step: float, n: int) -> Estimate:
 
 
 class Trust(FrozenModel):
-    """Whether κ with human labels reaches a bar. If undecided, `trusted` is null; about `more_labels` more decide."""
+    """Whether κ with human labels reaches a bar. `trusted`: null if undecided; `more_labels` more would then decide."""
 
     kappa: Estimate
     trusted: bool | None

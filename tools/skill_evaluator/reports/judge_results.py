@@ -47,8 +47,9 @@ _BIASES = ("position", "length", "self_preference", "leniency", "noise")  # all 
 
 
 def print_judged(judged: Judged | JudgeRunSize | RubricLint | DraftedCases, form: Format) -> int:
-    """Print the results of a judge run, the size of a dry run, the lint of rubrics, or drafted cases. Return the exit
-    code, which is 0 except for a judge run. Print the command to resume an incomplete run to stderr.
+    """Print the result of a judge command, and to stderr the command to resume an incomplete judge run.
+
+    Return the exit code, which can differ from 0 only for a judge run.
     """
     if isinstance(judged, RubricLint):
         print_rubric_lint(judged, form)
@@ -457,7 +458,7 @@ def _cascade_blocks(cascade: CascadeResult) -> Iterator[Block]:
 
 
 def calibration_words(calibration: JudgeCalibration) -> tuple[str, str | None]:
-    """Return the trust in judges as text, and the verdict of its colour: None if judges differ or are unusable."""
+    """Return the trust in judges as text, and the verdict that colours it: None if judges differ or are unusable."""
     judges = by_key((row.trust.trusted, judge.judge) for judge in calibration.judges for row in _shown(judge))
     unusable = [judge.judge for judge in calibration.judges if judge.unusable is not None]
     parts = [
@@ -484,7 +485,7 @@ def calibration_blocks(calibration: JudgeCalibration) -> Iterator[Block]:
     for judge in calibration.judges:
         yield from _unusable_blocks(judge.judge, judge.unusable)
         for row in _shown(judge):
-            yield _six_lines(judge, row)
+            yield _agreement_sheet(judge, row)
             parts: list[str | Cell] = []
             for stratum, part in row.strata.items():
                 trust = f" {_TRUST[part.trust.trusted]}, κ {share(part.trust.kappa)}"
@@ -499,7 +500,7 @@ def calibration_blocks(calibration: JudgeCalibration) -> Iterator[Block]:
         yield Line(_LEGEND)
 
 
-def _six_lines(judge: JudgeResult, row: LabelAgreement) -> Sheet:
+def _agreement_sheet(judge: JudgeResult, row: LabelAgreement) -> Sheet:
     items = row.criterion if row.mode == "score" else _ITEMS[row.mode]
     if row.mode == "pairwise" and row.criterion != "overall":
         items = f"pairs by {row.criterion}"
@@ -631,7 +632,7 @@ def share(figure: Estimate) -> str:
 
 
 def row_of(names: Sequence[str], *values: Cell | Estimate | str | int | None) -> list[Cell]:
-    """Return the cells of a row: the names, which are external text, and the values. An estimate has its interval."""
+    """Return the cells of a row: the names, as external text, and the values. Estimates show their interval."""
     return cells_of(names, *(share(value) if isinstance(value, Estimate) else value for value in values))
 
 

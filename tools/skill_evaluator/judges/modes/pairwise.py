@@ -26,7 +26,7 @@ PAIR = ("1", "2")
 
 
 class PairItem(questions.JudgedItem):
-    """Two outputs, or several by name; `model_1`, `model_2` and `models` name the models that wrote them, if known."""
+    """An item with two outputs, or several by name. `model_1`, `model_2` and `models` wrote them; empty if unknown."""
 
     output_1: questions.JudgedText | None = None
     output_2: questions.JudgedText | None = None
@@ -59,7 +59,7 @@ class PairItem(questions.JudgedItem):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairMatch:
-    """Two outputs of an item, by name."""
+    """A match: two outputs of an item, by name."""
 
     item: PairItem
     names: tuple[str, str]
@@ -72,7 +72,7 @@ class PairMatch:
 
 
 def matches_of(items: Iterable[PairItem]) -> list[PairMatch]:
-    """Return the matches of all pairs of outputs of each item."""
+    """Return a match for each pair of outputs of each item."""
     return [PairMatch(item=item, names=names) for item in items for names in combinations(item.texts, 2)]
 
 
@@ -126,7 +126,7 @@ class PairJudgement(FrozenModel):
 
 
 class MatchResult(FrozenModel):
-    """Two outputs of an item, by name; `shares`: the first output's mean share of wins by criterion."""
+    """A judge's verdicts on two outputs, by name. `shares`: the first output's mean share of wins by criterion."""
 
     item: Label
     stratum: Label
@@ -147,12 +147,12 @@ def winner_of(share: float | None) -> Preferred | None:
 
 
 class PairwiseCriterion(FrozenModel):
-    """One criterion over all matches, or all criteria together (`overall`).
+    """The figures of one criterion over all matches, or of all criteria together (`overall`).
 
     `wins`: share of wins of output 1, a tie counting half; `similar_length`: the same for pairs whose lengths differ by
-    at most 20 %; `longer`: share of wins of the longer output. `counts`: judgements by winner; `disagreed`: ties
-    because the orders differ; `unsure`: judgements below the confidence threshold. `flips`, `picks_first`, `lean`: see
-    `PositionBias`. `noise`: share of replicates that differ.
+    at most 20 %; `longer`: share of wins of the longer output; all three over pairs of outputs 1 and 2 only.
+    `counts`: judgements by winner; `disagreed`: ties because the orders differ; `unsure`: judgements below the
+    confidence threshold. `flips`, `picks_first`, `lean`: see `PositionBias`. `noise`: share of replicates that differ.
     """
 
     criterion: Label
@@ -172,9 +172,9 @@ class PairwiseCriterion(FrozenModel):
 
 
 class JudgePreferences(JudgeFigures):
-    """One judge; the last of `criteria` is `overall`.
+    """The preferences of one judge; the last of `criteria` is `overall`.
 
-    `strata`: overall share of wins of output 1 by stratum. `win_rates`: by name of the output, if items have several.
+    `strata`: overall share of wins of output 1 by stratum. `win_rates`: by the name of an output, if items have names.
     """
 
     criteria: list[PairwiseCriterion]
@@ -322,7 +322,7 @@ def _criterion_figures(
 
 
 def rank_outputs(results: Sequence[tuple[str, Sequence[str], float | None]]) -> dict[str, Estimate]:
-    """Return the win rates of outputs by name, best first. A result: item id, two names, win rate of the first."""
+    """Return the win rates of outputs by name, best first. A result: item id, two names, the first's share of wins."""
     shares: dict[str, dict[str, list[float]]] = {}  # keys: name, item
     for item, (first, second), share in results:
         if share is not None:

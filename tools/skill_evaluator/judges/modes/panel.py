@@ -67,9 +67,9 @@ def panel_preferences(judges: Sequence[JudgePreferences], criteria: Sequence[str
         decisions.append(
             PanelDecision(item=match.item, names=match.names, verdict=winners[OVERALL], verdicts=winners, votes=votes)
         )
-    pairs = [decision.verdicts for decision in decisions if decision.names == PAIR]
-    several_outputs = [decision for decision in decisions if decision.names != PAIR]
-    shares = [(one.item, one.names, pairwise.SHARES.get(one.verdict)) for one in several_outputs]
+    several = {decision.item for decision in decisions if decision.names != PAIR}  # items with further outputs
+    pairs = [decision.verdicts for decision in decisions if decision.item not in several]
+    shares = [(one.item, one.names, pairwise.SHARES.get(one.verdict)) for one in decisions if one.item in several]
     figures = {name: _mean([pairwise.SHARES.get(winners[name]) for winners in pairs]) for name in criteria}
     result = _panel_result(judges, decisions, weights, figures, [OVERALL])
     return result.model_copy(update={"win_rates": pairwise.rank_outputs(shares)})

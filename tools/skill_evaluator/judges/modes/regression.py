@@ -50,7 +50,7 @@ class RegressionItem(questions.JudgedItem):
 
     @property
     def writers(self) -> list[str]:
-        """The known models that wrote the outputs."""
+        """The models that wrote the outputs, as far as they are known."""
         return [name for name in (self.baseline_model, self.candidate_model) if name is not None]
 
     @property
@@ -68,7 +68,7 @@ class RegressionItem(questions.JudgedItem):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedPair:
-    """One item and its dimensions."""
+    """A pair of outputs, and the dimensions in which a judge compares them."""
 
     item: RegressionItem
     dimensions: tuple[ship_rules.Dimension, ...]
@@ -150,7 +150,10 @@ def regression_form(dimensions: Sequence[ship_rules.Dimension]) -> forms.Form:
 
 
 class DimensionFinding(FrozenModel):
-    """A judge's verdict in one dimension. `impact` and `verified` (a quotation shows it) are null unless worse."""
+    """A judge's verdict in one dimension. `impact` and `verified` are null unless the candidate is worse.
+
+    `verified`: whether the evidence quotes a passage that only one of the outputs has.
+    """
 
     dimension: str
     verdict: ship_rules.Finding
@@ -204,7 +207,7 @@ class RegressionAnswer(FrozenModel):
 def read_answer(
     text: str | Unscored, pair: JudgedPair, rules: ship_rules.ShipRules, order: Order = 1, replicate: int = 0
 ) -> RegressionAnswer:
-    """Return the last complete answer in a judge's output that copies no judged text. Set `unscored` if none exists."""
+    """Return the last complete answer in a judge's output that copies no judged text, else an unscored answer."""
     judged = (pair.item.input, pair.item.baseline_output, pair.item.candidate_output)
     answer = last_valid_verdict(text, lambda value: _check_answer(value, pair, rules), judged)
     if isinstance(answer, Unscored):
@@ -275,7 +278,7 @@ def _mismatches(
 class DimensionResult(FrozenModel):
     """The verdict in a dimension: `uncertain` if the orders disagree, or if one has no usable judge output.
 
-    If the other order finds the candidate worse with high impact, the verdict is *worse*. `by_order`: the majority of
+    But if the only usable order finds a regression of high impact, the verdict is *worse*. `by_order`: the majority of
     the replicates in each order, null if none is usable. `confidence`: the mean over both orders of the majority's
     share; if uncertain 0.5, or 0 if no judge output is usable. `verified` is null unless the verdict is worse.
     """
@@ -294,7 +297,7 @@ class DimensionResult(FrozenModel):
 
 
 class PairResult(FrozenModel):
-    """A judge's verdict on one pair; the first of the `reasons` decided. Unknown decisions and findings are null."""
+    """A judge's verdict on one pair; the first of the `reasons` decided. A null decision or regression is unknown."""
 
     id: Label
     stratum: Label
@@ -323,7 +326,7 @@ class PairResult(FrozenModel):
 
 
 class DimensionSummary(FrozenModel):
-    """A dimension over the pairs in which both orders count. `worse`: the share of regressions.
+    """The verdicts in one dimension, over the pairs in which both orders count. `worse`: the share of regressions.
 
     `unverified` counts regressions without a quotation that shows the difference. `flips`: share of order flips.
     """
@@ -340,7 +343,7 @@ class DimensionSummary(FrozenModel):
 
 
 class JudgeRegressions(JudgeFigures):
-    """One judge. The shares of `decisions` and the `flips` are over the pairs in which both orders count.
+    """The verdicts of one judge. The shares of `decisions` and `flips` are over the pairs whose two orders both count.
 
     `undecided` counts pairs without a usable output. `lean`, from -1 to 1, is the advantage of the output shown first.
     `mismatches` counts outputs whose conclusion contradicts their findings. `unverified`: share of regressions without

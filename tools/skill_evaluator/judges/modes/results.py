@@ -19,7 +19,7 @@ Verdict = int | float | str
 
 
 class Judgement(FrozenModel):
-    """A judge's verdict and grounds. `quotes`: pieces of evidence that quote a text; `unscored`: why not counted."""
+    """The grounds of a verdict. `quotes`: pieces of evidence that quote a text; `unscored`: why it does not count."""
 
     evidence: list[JudgeText] = []
     justification: JudgeText = ""
@@ -37,7 +37,10 @@ class JudgeFigures(FrozenModel):
 
 
 class Decision(FrozenModel):
-    """The verdict on an item: a ship decision, a winner or its share of the votes, or a score in [0, 1]."""
+    """The verdict on an item: a ship decision, a winner, the first output's share of wins, or a score from 0 to 1.
+
+    `names` are the names of a match's two outputs. `reasons` explain the verdict, or send the item to human review.
+    """
 
     item: Label
     names: tuple[Label, ...] = ()
@@ -64,7 +67,7 @@ class PanelResult(FrozenModel):
     """The combined result of several judges. `agreement`: the share of verdicts on which all judges agree.
 
     `figures`: by criterion the mean score or the win rate of output 1, or the share of each ship decision. `summary`:
-    the mean weighted score from 0 to 1. `win_rates`: of more than two outputs by name, best first.
+    the mean weighted score from 0 to 1. `win_rates`: by the name of an output, best first, if items have names.
     """
 
     figures: Mapping[Label, Estimate] = {}
@@ -98,7 +101,7 @@ class CascadeResult(FrozenModel):
 
 
 class ModeResults(FrozenModel):
-    """The file evaluation_results.json. `left_out`: the reason for each case that was not judged, by case id."""
+    """The content of evaluation_results.json. `left_out`: the reason for each case that was not judged, by case id."""
 
     results_version: int = RESULTS_VERSION
     judging: JudgeRunHead

@@ -20,7 +20,10 @@ from skill_evaluator.text import digest, listed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedOutputs:
-    """Items to compare. `left_out`: reasons by skipped case; `baseline`, `candidate`: run ids; `source`: file or id."""
+    """Pairs of outputs by id. `left_out`: reasons by skipped case; `source`: the file, or the id of the candidate run.
+
+    `skill`, `baseline` and `candidate` are the component and the ids of the runs; None if the pairs are from a file.
+    """
 
     items: Mapping[str, RegressionItem]
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -97,7 +100,7 @@ def read_outputs(
 
 
 def read_compared(request: RegressionRequest, limits: SafetyLimits) -> ComparedOutputs:
-    """Read the outputs to compare. Raise JudgeError, RunError, ComponentError or FixtureError."""
+    """Read the pairs of outputs of a request. Raise JudgeError, RunError, ComponentError or FixtureError."""
     if (request.items is None) == (request.candidate is None) or (request.items and request.baseline):
         raise JudgeError("use either --items FILE, or --candidate RUN with or without --baseline RUN")
     if request.items is not None:
@@ -132,9 +135,10 @@ def pairs_of_outputs(
     candidate: pinned.PinnedOutputs,
     unanswered: Mapping[str, str],
 ) -> tuple[dict[str, RegressionItem], dict[str, str]]:
-    """Return pairs of outputs and the reasons for skipped cases, by case id. `unanswered`: why the candidate has none.
+    """Return the pairs of outputs, and the reasons for skipped cases, both by case id.
 
-    Raise JudgeError if no case can be compared, or if the component or its prompt is another one.
+    `unanswered` has the reasons for the candidate's missing outputs. Raise JudgeError if no case can be compared, the
+    baseline is of another component, or the prompt changed since the candidate's run.
     """
     if baseline.skill != component.name:
         raise JudgeError(
@@ -173,7 +177,7 @@ def pairs_of_outputs(
 
 
 def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> pinned.PinReport:
-    """Pin a run's outputs of these cases and replace those of its model. Raise JudgeError if one cannot be pinned."""
+    """Pin a run's outputs of these cases, in place of its model's. Raise JudgeError if one is missing or outdated."""
     if read_component_manifest(folder).draft:
         raise JudgeError(f"{folder} is a draft, which cannot be a baseline; pin a run of a recorded version")
     run, unanswered = outputs_of_run(folder)

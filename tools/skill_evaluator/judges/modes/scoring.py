@@ -23,7 +23,7 @@ PROMPTS: Mapping[MethodName, str] = {"direct_scoring": "direct", "reference_base
 
 
 def score_questions(rubric: NamedRubric, items: Sequence[OutputItem], seed: int) -> list[JudgeQuestion]:
-    """Return a question for each method and item. Methods stand together, so that vendors can cache the instructions.
+    """Return a question for each method and item, grouped by method, so that vendors can cache the instructions.
 
     Raise JudgeError if a criterion is reference-based and an item has neither source nor reference.
     """
@@ -53,7 +53,7 @@ def prompts_of(criteria: Sequence[Criterion]) -> list[str]:
 
 
 def score_form(criteria: Sequence[Criterion]) -> forms.Form:
-    """Return the form of a judge's output: by criterion evidence, justification, score, suggestion and confidence."""
+    """Return the form of a judge's output: evidence, justification, score, suggestion and confidence by criterion."""
     by_criterion = {}
     for criterion in criteria:
         schema = {"type": "integer", "enum": list(range(1, criterion.highest + 1))}
@@ -83,7 +83,7 @@ class ItemScores(FrozenModel):
 
 
 class CriterionScores(FrozenModel):
-    """One criterion over all items, which are the units of the intervals; `score` is from 1 to `highest`.
+    """The figures of one criterion over all items, the units of the intervals. `score`: the mean, from 1 to `highest`.
 
     `counts`: judgements by score. `unsure`: judgements below the criterion's confidence threshold. `quoted`: share of
     judgements with a quotation from the texts. `length`: Spearman's ρ of score and output length. `repeats`: share of
@@ -105,7 +105,7 @@ class CriterionScores(FrozenModel):
 
 
 class JudgeScores(JudgeFigures):
-    """One judge. `summary`: the mean over the items with a score on every criterion; `strata`: the same by stratum."""
+    """One judge's scores. `summary`: the mean of the items scored on every criterion; `strata`: the same by stratum."""
 
     summary: Estimate
     strata: dict[Label, Estimate]

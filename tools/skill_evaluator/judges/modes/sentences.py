@@ -1,7 +1,7 @@
 """Judged checks: a judge decides yes or no on each sentence that should hold for an output, in one call for all.
 
 A yes in the first call is final. Other sentences are judged again, and the first two equal verdicts of at most three
-decide. Each pass has a folder in that of the judged run. The id of a question is a digest of its texts, so that no
+decide. Each pass has a folder of its own. The id of a question is a digest of its texts, so that no
 sentence is judged twice and a run can be scored again without a call.
 """
 
@@ -107,7 +107,6 @@ def _question(item: SentencesItem, names: Sequence[str], attempt: int, seed: int
 
 
 def _read_votes(replicate: Replicate, item: SentencesItem, names: Sequence[str]) -> dict[str, Vote]:
-
     def check(value: Any) -> Mapping[str, Any] | Unscored:
         written = value.get("sentences") if isinstance(value, dict) else None
         return written if isinstance(written, dict) else Unscored(reason="wrong_format")
@@ -134,7 +133,7 @@ def _vote(result: Any, item: SentencesItem, name: str) -> Vote:
 def judge_estimate(
     judge: Model, kind: ProviderKind, cases: Iterable[Case], model: Model, replicates: int
 ) -> CostEstimate:
-    """Estimate the upper bound of judging a model's outputs: each of maximum length and judged `MAX_VOTES` times."""
+    """Estimate the maximum cost of judging a model's outputs, each of maximum length and judged `MAX_VOTES` times."""
     longest = "x" * (_CHARACTERS_PER_TOKEN * model.params.max_output_tokens)
     shown = [(case.document, case.sentences) for case in cases if case.sentences]
     items = [SentencesItem(input=document, output=longest, sentences=sentences) for document, sentences in shown]
@@ -209,7 +208,7 @@ def _passes(folder: Path) -> Sequence[Path]:
 
 
 def ask_sentences(items: Sequence[SentencesItem], judge: SentencesJudge, session: Session) -> SentenceAnswers:
-    """Call a judge until each sentence is settled or its call failed. Return all results, earlier ones included."""
+    """Call a judge until each sentence is settled or a call for it failed. Return all results, also earlier ones."""
     earlier = read_sentence_answers(judge.folder, judge.digests)
     manifest, answered, stopped = earlier.manifest, dict(earlier.answered), None
     price = price_of(judge.model, session.configuration.kinds[judge.model.provider])

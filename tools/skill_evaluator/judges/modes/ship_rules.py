@@ -98,7 +98,7 @@ class ShipRules:
 
 
 def highest(impacts: Iterable[Impact]) -> Impact | None:
-    """Return the highest impact. Return None if there is none."""
+    """Return the highest impact. Return None if `impacts` is empty."""
     return max(impacts, key=IMPACTS.index, default=None)
 
 

@@ -34,7 +34,7 @@ class NamedRubric:
         return {"file": self.file, "digest": self.rubric.digest, "judged": judged, **content}
 
     def field_of(self, component: str) -> str:
-        """Return the field to judge, "" for the whole output. Raise JudgeError for two fields or another component."""
+        """Return the field to judge, or "". Raise JudgeError if the criteria name two fields or another component."""
         targets = {one.id: one.applies_to for one in self.criteria if one.applies_to is not None}
         for name, target in targets.items():
             if target.component != component:
@@ -49,9 +49,9 @@ class NamedRubric:
 
 
 def choose_criteria(file: str, rubric: Rubric, names: Sequence[str], methods: Sequence[MethodName]) -> NamedRubric:
-    """Select the criteria in `names`, or all if it is empty.
+    """Return the rubric with the criteria to judge: those with the ids in `names`, or all if `names` is empty.
 
-    Raise JudgeError if a name is unknown, or if the method of a selected criterion is not one of `methods`.
+    Raise JudgeError if an id is unknown, or if the method of a selected criterion is not one of `methods`.
     """
     by_id = {criterion.id: criterion for criterion in rubric.criteria}
     for name in names:
@@ -75,7 +75,7 @@ def mitigations_of(criterion: Criterion) -> frozenset[Mitigation]:
 
 
 def criteria_text(rubric: Rubric, criteria: Sequence[Criterion], sentences: Mapping[str, str], *, scored: bool) -> str:
-    """Format criteria as Markdown for a judge, with scores if `scored`. `sentences`: a sentence by bias mitigation."""
+    """Format criteria for a judge as Markdown, with scores if `scored`. `sentences`: a text by bias mitigation."""
     parts = ["\n".join(_criterion_lines(criterion, sentences, scored=scored)) for criterion in criteria]
     if rubric.scoring_guidelines:
         parts.append("\n".join(["## For all criteria", *(f"- {line}" for line in rubric.scoring_guidelines)]))
@@ -142,7 +142,7 @@ def families_of(models: Sequence[Model]) -> dict[str, str]:
 def family_warnings(
     judges: Sequence[Model], models: Sequence[Model], writers: Iterable[str | None], demand: str, *, refuse: bool
 ) -> list[str]:
-    """Return a warning for each judge in a writer's family. If `refuse`, raise JudgeError instead."""
+    """Return a warning for each judge whose family wrote outputs. If `refuse`, raise JudgeError, citing `demand`."""
     families = families_of([*models, *judges])
     by_family = {family_of(name, families): name for name in dict.fromkeys(writers) if name is not None}
     warnings = [

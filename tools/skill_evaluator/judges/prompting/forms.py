@@ -7,7 +7,7 @@ from typing import Any
 Form = tuple[dict[str, Any], Any]
 """The form of a part of an output: its JSON schema, and the placeholder that the judge reads.
 
-Schemas do not bound lengths or numbers, because some vendors reject such bounds; the reading checks them.
+Schemas do not bound lengths or numbers, because some vendors reject such bounds; `reading` checks them.
 """
 TEXT: Form = ({"type": "string"}, "…")
 CONFIDENCE: Form = ({"type": "number", "description": "from 0 to 1"}, "a number from 0 to 1")

@@ -63,24 +63,24 @@ JudgeText = Annotated[str, BeforeValidator(_without_surrogates)]
 class StoredVerdict(StrictModel):
     """A line of verdicts.jsonl: a judge's verdict on a pair in one order, mapped back to the outputs."""
 
-    id: Label = Field(min_length=1, description="that of the item")
+    id: Label = Field(min_length=1, description="the id of the item")
     judge: Label = Field(min_length=1)
     order: Order = Field(description="1: output 1 was shown first; 2: output 2 was")
-    winner: Winner | None = Field(description="the preferred output, or tie; null: the answer could not be parsed")
-    replicate: Index = Field(default=0, description="further answers to the same request: 1, 2, and so on")
+    winner: Winner | None = Field(description="the preferred output, or tie; null: the output could not be parsed")
+    replicate: Index = Field(default=0, description="0; further outputs for the same request: 1, 2, and so on")
     confidence: Share | None = None
     criteria: dict[Label, Winner | None] = Field(default={}, description="the winner by each criterion")
-    text: str | None = Field(default=None, description="the answer as it was given")
+    text: str | None = Field(default=None, description="the output of the judge")
 
 
 class StoredScore(StrictModel):
     """A line of scores.jsonl: a judge's score of an output on one criterion."""
 
-    id: Label = Field(min_length=1, description="that of the item")
+    id: Label = Field(min_length=1, description="the id of the item")
     judge: Label = Field(min_length=1)
     criterion: Label = Field(min_length=1)
-    score: Level | None = Field(description="null: the answer could not be parsed")
-    replicate: Index = Field(default=0, description="further answers to the same request: 1, 2, and so on")
+    score: Level | None = Field(description="null: the output could not be parsed")
+    replicate: Index = Field(default=0, description="0; further outputs for the same request: 1, 2, and so on")
     confidence: Share | None = None
 
 
@@ -88,7 +88,7 @@ StoredLine = StoredVerdict | StoredScore
 
 
 class JudgeRecord(FrozenModel):
-    """A judge and its calls; unknown amounts are null. `hit_rate`: cached share of input; `stopped`: why it ended."""
+    """A judge's calls; unknown amounts are null. `hit_rate`: cached share of input; `stopped`: why calls ended."""
 
     model_id: ModelId
     provider: Label
@@ -174,7 +174,7 @@ class JudgeRunHead(JudgeRunFields):
 
 
 class JudgeRun(JudgeRunFields):
-    """The file judging.json. `criteria`: ids of criteria or dimensions; `judges`: settings digest by model id.
+    """A judge run, as in judging.json. `criteria`: ids of criteria or dimensions; `judges`: settings digests by model.
 
     `items`: digest of the texts by item id. `questions`: digest of the judge's input by question id; no question if all
     outputs are identical.
@@ -278,7 +278,7 @@ def judge_runs(judging: JudgeRun, models: Sequence[Model], folder: Path) -> list
 
 
 def write_papers(folder: Path, task: JudgeTask, results: FrozenModel) -> None:
-    """Write the rubric, the prompt and the results. Raise StorageError if that fails."""
+    """Write the rubric, the prompt and the results of a judge run into its folder. Raise StorageError if that fails."""
     parts, prompts = ["# Prompt of the judge\n"], [load_prompt(name) for name in task.prompts]
     for prompt in prompts:
         identity = prompt.identity
@@ -316,7 +316,7 @@ class JudgeCalls:
     stopped: Failure | None
 
     def output(self, question_id: str, replicate: int) -> str | Unscored:
-        """Return the text of an output, or the reason why it is missing."""
+        """Return the text of the judge's output for a question, or the reason why it is missing."""
         return text_of(self.answers.get(Call(question_id, replicate)))
 
     def unusable(self, unscored: Mapping[UnscoredReason, int], expected: int) -> NoUsableOutput | None:
@@ -328,7 +328,7 @@ class JudgeCalls:
 class JudgeResults:
     """A judge run after its calls; `runs` has the calls of each judge that has a key.
 
-    `complete`: whether every judge was called and reached the share of answered calls that `required_coverage` demands.
+    `complete`: whether every judge was called, none stopped, and each answered the `required_coverage` of its calls.
     """
 
     judging: JudgeRun
@@ -339,12 +339,9 @@ class JudgeResults:
     @property
     def stopped(self) -> list[str]:
         """Sentences: why the calls of a judge stopped, then the most frequent failure of each judge; may be empty."""
-        stopped = [(calls.record.model_id, calls.stopped) for calls in self.runs]
+        stopped = [f"{calls.record.model_id} stopped: {calls.stopped}" for calls in self.runs if calls.stopped]
         failures = [(calls.record.model_id, commonest_failure(calls.answers.values())) for calls in self.runs]
-        return [
-            *(f"{name} stopped: {failure}" for name, failure in stopped if failure),
-            *(f"{name} failed: {failure}" for name, failure in failures if failure),
-        ]
+        return stopped + [f"{name} failed: {failure}" for name, failure in failures if failure]
 
 
 def requests_of(questions: Sequence[JudgeQuestion]) -> RequestBuilder:
@@ -364,7 +361,7 @@ class JudgeSession(Session):
     def of(
         cls, request: JudgeRequest, watch: Watch | None = None, judges: tuple[str, ...] | None = None
     ) -> "JudgeSession":
-        """Return the session of a request; `judges` replaces those it names. Raise ConfigError or JudgeError."""
+        """Return the session of a request; `judges` replaces the request's judges. Raise ConfigError or JudgeError."""
         counts = {"--replicates": request.replicates, "--concurrency": request.concurrency}
         refuse_amounts(counts, request.max_calls, request.max_cost)
         if request.dry_run and request.resumed is not None:
@@ -448,7 +445,7 @@ class JudgeSession(Session):
     def ask(
         self, task: JudgeTask, stage_folder: Path | None = None, on_outcome: OnOutcome = lambda run, replicate: None
     ) -> JudgeResults:
-        """Make the missing calls; return all outputs. `stage_folder` is that of a cascade's second stage."""
+        """Start or resume a judge run and make its missing calls. `stage_folder`: that of a cascade's second stage."""
         _print_warnings(task)
         judging, folder, models = self.begin(task, stage_folder)
         runs = judge_runs(judging, models, folder)

@@ -45,12 +45,12 @@ class JudgedItem(FrozenModel):
 
     @property
     def digest(self) -> str:
-        """The digest of all its texts."""
+        """The digest of all fields."""
         return digest(canonical_json(self.model_dump(mode="json")))
 
 
 class OutputItem(JudgedItem):
-    """One output to score. `reference`: a right answer; `source`: the input's source; `model` wrote the output."""
+    """One output to score. `reference`: a right answer; `source`: the text to rely on; `model` wrote the output."""
 
     output: JudgedText = Field(min_length=1)
     reference: JudgedText = ""
@@ -62,7 +62,7 @@ ItemT = TypeVar("ItemT", bound=JudgedItem)
 
 
 def read_items(path: Path, model: type[ItemT]) -> dict[str, ItemT]:
-    """Read items by id. Raise JudgeError for an empty file, and with file and line for an invalid or repeated item."""
+    """Read a JSON Lines file of items, by id. Raise JudgeError if it is empty, or an item is invalid or repeated."""
     items: dict[str, ItemT] = {}
     for number, item in read_checked(path, model.model_validate, JudgeError):
         if item.id in items:
@@ -94,14 +94,14 @@ _HARMLESS = "‹"  # replaces the `<` of a tag in a judged text
 
 
 def mark_of(seed: int, item: str) -> str:
-    """Return the mark in the tags of an item's texts: a hash of the item's digest that no writer of a text can know."""
+    """Return the mark in the tags of an item's texts: a hash of `item`, its digest, that no writer of a text knows."""
     return hashlib.sha256(f"{seed}/{item}".encode()).hexdigest()[:_MARK_DIGITS]
 
 
 def delimited(name: str, text: str, mark: str) -> str:
     """Enclose a judged text in tags that contain `mark`, a hash that no writer of a text knows.
 
-    Such tags and the mark inside the text are made inert.
+    If the text itself contains such tags or the mark, they are made inert.
     """
     inert = _TAG.sub(_HARMLESS, text).replace(mark, "[mark]")
     return f"<judged_{name} {mark}>\n{inert}\n</judged_{name} {mark}>"
@@ -124,7 +124,7 @@ class JudgeQuestion:
 
     @property
     def unit_id(self) -> str:
-        """The id of the item, match or pair of the question; the method or the order follows it."""
+        """The id of the item, match or pair: the question's id without the method or the order at its end."""
         return self.case_id.rpartition("/")[0]
 
     @property

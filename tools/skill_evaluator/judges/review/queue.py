@@ -52,10 +52,10 @@ class ReviewItem(StrictModel):
 
     id: ReviewId
     kind: ReviewKind
-    item: Label = Field(min_length=1, description="its id in the judge run")
+    item: Label = Field(min_length=1, description="the id of the judged item in the judge run")
     judging: Label | None = Field(default=None, description="the id of the judge run")
     stratum: Label = Field(default="all", description="the kind of item, for the calibration")
-    reasons: tuple[ReviewReason, ...] = Field(min_length=1, description="why it is queued")
+    reasons: tuple[ReviewReason, ...] = Field(min_length=1, description="the reasons for its review")
     document: str = Field(default="", description="the prompt or input of the outputs")
     reference: str = Field(default="", description="a right answer or a source; empty if unknown")
     outputs: tuple[str, ...] = Field(min_length=1, max_length=2)
@@ -81,7 +81,7 @@ class ReviewItem(StrictModel):
 def review_item(
     kind: ReviewKind, item: str, outputs: tuple[str, ...], questions: Iterable[ReviewQuestion], **optional: Any
 ) -> ReviewItem:
-    """Build an item and its id. `optional` has further fields of the item; `reasons` is `random` by default."""
+    """Build an item and its id. `optional` has further fields of the item; the default of `reasons` is `random`."""
     fields: dict[str, Any] = {"kind": kind, "item": item, "outputs": outputs, "questions": tuple(questions)}
     fields |= {"reasons": ("random",), **optional}
     return ReviewItem.model_validate({"id": ReviewItem.model_construct(id="", **fields).content_id(), **fields})
@@ -124,7 +124,7 @@ def _item_fields(item: JudgedItem, judge_run: str | None) -> dict[str, Any]:
 
 
 def items_from(path: Path, dimensions: Sequence[str] = ()) -> list[ReviewItem]:
-    """Read review items from a file of pairs for `judge pairwise` or `regression`. Raise JudgeError if invalid."""
+    """Read review items from the input file of `judge pairwise` or `regression`. Raise JudgeError if it is invalid."""
     if any(isinstance(value, dict) and "baseline_output" in value for _, value in read_lines(path, JudgeError)):
         compared, default = read_items(path, RegressionItem).values(), dimensions_of(dimensions)
         judged = [JudgedPair(item=item, dimensions=dimensions_for(item, default, ())) for item in compared]
@@ -136,7 +136,7 @@ Doubts = Sequence[tuple[ReviewItem, Sequence[str]]]  # all judged items, each wi
 
 
 def select_for_review(doubts: Doubts, sample: int, seed: int) -> list[ReviewItem]:
-    """Return the items in doubt and `sample` random items, with their reasons. No regression in doubt is sampled."""
+    """Return the doubtful items and `sample` random items, with their reasons. Doubtful regressions are not sampled."""
     candidates = [item for item, reasons in doubts if item.kind != "regression" or not reasons]
     sampled_ids = random.Random(seed).sample([item.id for item in candidates], min(sample, len(candidates)))  # noqa: S311
     with_reasons = [(item, (*reasons, *["random"] * (item.id in sampled_ids))) for item, reasons in doubts]
@@ -289,14 +289,14 @@ class ReviewQueue:
     folder: Path
 
     def items(self) -> dict[str, ReviewItem]:
-        """Return the items by id, oldest first. Raise JudgeError with file and line for an invalid item."""
+        """Return the items by id, in file order. Raise JudgeError with file and line for an invalid item."""
         items: dict[str, ReviewItem] = {}
         for _, item in _lines(self.folder / QUEUE, ReviewItem):
             items.setdefault(item.id, item)
         return items
 
     def labels(self, items: Mapping[str, ReviewItem]) -> list[ReviewLabel]:
-        """Return all different labels, oldest first. Raise JudgeError with file and line for an invalid label."""
+        """Return all different labels, in file order. Raise JudgeError with file and line for an invalid label."""
         labels = []
         for number, label in _lines(self.folder / LABELS, ReviewLabel):
             refuse_misfit(label, items, f"{self.folder / LABELS}:{number}: ")
@@ -345,7 +345,7 @@ def _lines(path: Path, model: type[ModelT]) -> Iterator[tuple[int, ModelT]]:
 
 
 def export_labels(queue: ReviewQueue, path: Path) -> tuple[int, int, int]:
-    """Write majority labels and all scores of reviewers into a file of labels; replace its labels of the same items.
+    """Write majority labels and all scores of reviewers to a file of labels, in place of its labels of the same items.
 
     Return the numbers of exported labels, of questions without a majority, and of labelled items that were not drawn
     at random, which are not exported. Raise JudgeError for invalid lines, StorageError if writing fails.

@@ -16,7 +16,7 @@ _FILES = {"": ("index.html", "html"), "review.css": ("review.css", "css"), "revi
 
 
 def item_screen(item: ReviewItem, reviewer: str, label: ReviewLabel | None = None) -> dict[str, Any]:
-    """Return an item's page: id, texts, first output, questions, and the answers and note of an earlier `label`."""
+    """Return the JSON of an item's page: the outputs in the reviewer's order, and the answers of an earlier `label`."""
     first = reviews.first_shown(item, reviewer)
     outputs = item.outputs if first == 1 else item.outputs[::-1]
     return {

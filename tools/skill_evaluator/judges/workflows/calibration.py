@@ -81,7 +81,7 @@ def _scale_ends(rubric: Rubric | NamedRubric | None) -> dict[str, int]:
 class CalibrationTask:
     """The questions of `judge calibrate`. `labels`: the labelled items that the rubric judges.
 
-    `matches` and `outputs`: the same items, also with probes. `compared`: the corrupted pairs with their dimensions.
+    `matches` and `outputs`: these items and their copies for probes. `compared`: the corrupted pairs, with dimensions.
     """
 
     task: judging.JudgeTask
@@ -292,7 +292,7 @@ def sentence_result(
 
 
 def _sentence_errors(verdicts: Sequence[tuple[bool, bool | None]]) -> SentenceErrors:
-    """Count the settled and lost verdicts. Each pair has the human label, then the judge's verdict or None."""
+    """Count a judge's right and missing verdicts. Each pair: the human label, the judge's verdict or None."""
     settled = [(human, holds) for human, holds in verdicts if holds is not None]
     return SentenceErrors(
         yes=sum(human for human, _ in settled),

@@ -65,7 +65,7 @@ _RUBRIC = forms.object_of(
 
 
 class NoAnswerError(JudgeError):
-    """The model that drafts gave no output, or no case that can be used (exit code 4)."""
+    """The model gave no output, or drafted no usable case (exit code 4)."""
 
     exit_code = EXIT_INCOMPLETE
     label = ""
@@ -101,7 +101,7 @@ def _rubric_of(value: Any, name: str) -> Rubric:
 
 
 def draft_task(mode: JudgeMode, name: str, form: forms.Form, texts: Mapping[str, str], seed: int) -> JudgeTask:
-    """Return the task of one question: to draft a value of this form. `texts` fill the slots of the prompt."""
+    """Return a task with one question: draft a value of this form. `texts` fill the slots of the prompt `mode`."""
     prompt, wish = load_prompt(mode), digest("".join(texts.values()))
     question = prompt.question("draft", {"slot": SLOT}, texts, form, mark_of(seed, wish))
     items = {"draft": wish}
@@ -111,7 +111,7 @@ def draft_task(mode: JudgeMode, name: str, form: forms.Form, texts: Mapping[str,
 def draft(
     request: JudgeRequest, task: JudgeTask, read: Callable[[Any], DraftT], watch: Watch | None
 ) -> DraftT | JudgeRunSize:
-    """Return the draft that `read` makes from an output. In a dry run return the size. Raise JudgeError if it fails."""
+    """Return the draft that `read` makes from an output, or the size in a dry run. Raise JudgeError without a draft."""
     session = JudgeSession.of(request, watch)
     if request.dry_run:
         return session.size(task)
@@ -194,7 +194,7 @@ class DraftedCases:
     left_out: Counter[str] = field(default_factory=Counter)
 
     def add(self, _: object, replicate: Replicate) -> None:
-        """Write the case of a call, or count the reason for a missing case."""
+        """Write the case that a call drafted. If the draft is not usable, count the reason."""
         case_id = replicate.call.case_id
         case = last_valid_verdict(text_of(replicate), partial(self._case, case_id))
         if isinstance(case, Unscored):

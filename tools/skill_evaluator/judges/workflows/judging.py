@@ -1,8 +1,8 @@
 """The workflow of `judge score`, `pairwise` and `regression`: read items, call the judges, decide, write the files.
 
-A panel calls all judges on all items. A cascade calls a cheap judge on all items, then a strong judge on the items that
-the cheap judge leaves in doubt; people judge the remaining items. The second stage is a judge run in the folder of the
-first, so that the stages resume independently.
+A panel calls all judges on all items. A cascade calls a cheap judge on all items, then a strong judge on the doubtful
+items; people judge the items that stay in doubt. The second stage is a judge run in the folder of the first, so that
+the stages resume independently.
 """
 
 import sys
@@ -84,9 +84,9 @@ def resume_command(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RubricMode:
-    """The task of a judge run by a rubric, and its units (outputs or matches) with their questions.
+    """The task of a judge run by a rubric, and its units: the outputs or matches to judge.
 
-    `weights` are those of the judges in a panel.
+    `weights` are the judges' weights in a panel.
     """
 
     task: judging.JudgeTask
@@ -252,10 +252,11 @@ class _RegressionMode:
 
 
 Mode: TypeAlias = _ScoreMode | _PairMode | _RegressionMode
-"""The mode of a judge run. `read` makes its task, and its units (items, matches or pairs) with their questions.
+"""The mode of a judge run: its task, its units (outputs, matches or pairs) and the methods that differ by mode.
 
-`judge` reads the outputs of one judge on some units. `decisions` has the verdict on each unit, and the reasons for its
-review over all judges. `panel` combines judges, and `results` is the content of the file of results.
+`read` reads the units of a request. `judge` computes one judge's results on units. `decisions` returns the last judge's
+verdict on each unit, and the reasons to send the unit to human review. `panel` combines the results of several judges.
+`results` builds the content of evaluation_results.json, and `review_item` an item of the review queue.
 """
 
 
@@ -264,12 +265,12 @@ def judge(request: JudgedRequest, watch: Watch | None = None) -> Judged | judgin
     cascade_ids = cascade_judges(request)
     session = judging.JudgeSession.of(request, watch, cascade_ids)
     mode: Mode
-    if isinstance(request, RegressionRequest):
-        mode = _RegressionMode.read(request, session)
+    if isinstance(request, ScoreRequest):
+        mode = _ScoreMode.read(request, session)
+    elif isinstance(request, PairwiseRequest):
+        mode = _PairMode.read(request, session)
     else:
-        mode = (
-            _ScoreMode.read(request, session) if isinstance(request, ScoreRequest) else _PairMode.read(request, session)
-        )
+        mode = _RegressionMode.read(request, session)
     if request.dry_run:
         notes = [] if cascade_ids is None else ["at most: {1} is called only if {0} is in doubt".format(*cascade_ids)]
         return session.size(replace(mode.task, notes=[*mode.task.notes, *notes]))
@@ -283,7 +284,7 @@ def judge(request: JudgedRequest, watch: Watch | None = None) -> Judged | judgin
 
 
 def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
-    """Return the ids of the cheap and the strong judge. Return None if there is no cascade. Raise JudgeError."""
+    """Return the ids of the cheap and the strong judge, or None if there is no cascade. Raise JudgeError if invalid."""
     if request.cascade is None:
         return None if request.judges else load_settings(request.config).policy.judge.cascade
     names = tuple(name.strip() for name in request.cascade.split(","))
@@ -326,7 +327,10 @@ def _judge_in_cascade(
             questions=[question for unit, _ in open_units for question in questions[unit.id]],
             warnings=(),
         )
-        last = _call_strong(session, first, task)
+        # The sessions share a budget. A resumed judge run keeps its transport even without --batch.
+        strong_request = replace(request, batch=first.judging.transport == "batch")
+        strong_session = replace(session, models=session.models[1:], request=strong_request)
+        last = strong_session.ask(task, first.folder / STRONG)
         judges += [mode.judge([unit for unit, _ in open_units], calls) for calls in last.runs]
         strong = mode.decisions(judges[1:])
     cascade = _cascade_result(ids, cheap, strong)
@@ -341,18 +345,8 @@ def _is_settled(decision: Decision) -> bool:
     return set(decision.reasons) <= _SETTLED
 
 
-def _call_strong(
-    session: judging.JudgeSession, first: judging.JudgeResults, task: judging.JudgeTask
-) -> judging.JudgeResults:
-    """Call the strong judge of a cascade, with the budget that the cheap judge has left."""
-    request = session.request
-    if isinstance(request, requests.BatchJudgeRequest):  # a resumed run keeps its transport without --batch
-        request = replace(request, batch=first.judging.transport == "batch")
-    return replace(session, models=session.models[1:], request=request).ask(task, first.folder / STRONG)
-
-
 def _cascade_result(ids: Sequence[str], cheap: Sequence[Decision], strong: Sequence[Decision]) -> CascadeResult:
-    """Take the last decision on each unit. If in doubt, `ship` becomes `review_required`, a number becomes None."""
+    """Build the result from the last decisions. A doubtful `ship` becomes `review_required`, a doubtful number None."""
     last = {
         (decision.item, decision.names): (judge, decision)
         for judge, judge_decisions in zip(ids, (cheap, strong), strict=True)
@@ -398,7 +392,7 @@ def _queue(mode: Mode, request: JudgedRequest, decisions: Sequence[Decision], ju
 def _regression_task(
     compared: ComparedOutputs, pairs: Sequence[regression.JudgedPair], rules: ShipRules, session: judging.JudgeSession
 ) -> judging.JudgeTask:
-    """Return the task; dimensions and rules take the place of a rubric."""
+    """Return the task. Its rubric consists of the dimensions and the ship rules."""
     dimensions = {
         one.name: {"question": one.question, "blocking": one.blocking} for pair in pairs for one in pair.dimensions
     }
@@ -428,7 +422,7 @@ def _load_criteria(
 
 
 def _writer_warnings(session: judging.JudgeSession, rubric: NamedRubric, writers: Sequence[str | None]) -> list[str]:
-    """Return warnings of judges in a writer's family and of unknown writers, if a criterion forbids such judges.
+    """Return warnings about judges in a writer's family and about unknown writers, if a criterion forbids such judges.
 
     If the policy refuses such judges, raise JudgeError for the first one.
     """

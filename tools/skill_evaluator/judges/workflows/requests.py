@@ -18,7 +18,7 @@ class JudgeRequest(cli.ConfigOption, cli.FormatOption):
     judges: tuple[str, ...] = cli.option(
         "Model that judges, an id of models.yaml; repeatable.", (), "--judge", "-j", metavar="ID"
     )
-    replicates: int = cli.option("Repetitions of each judge call; the majority decides.", 1, "-n")
+    replicates: int = cli.option("Calls for each question; their majority or mean counts.", 1, "-n")
     seed: int = cli.rare("Seed of the calls and of the delimiters around judged texts.", 0)
     max_cost: cli.MaxCost = None
     max_calls: cli.MaxCalls = None

@@ -423,7 +423,8 @@ class Record(_Run):
     @property
     def scored_nothing(self) -> bool:
         """Whether the primary metric is 0 in every case."""
-        return self.accuracy[self.primary_metric].strict_mean == 0.0
+        summary = self.accuracy.get(self.primary_metric)
+        return summary is not None and summary.strict_mean == 0.0
 
     @property
     def is_from_elsewhere(self) -> bool:

@@ -547,10 +547,10 @@ class History(FrozenModel):
 def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
     """Return the version to ship, and the best model if `ranking` has several models of that version."""
     shipped, best = history.to_ship, ranking.advice
-    if not shipped:
-        return Advice(version="", reason=f"{history.metric} is 0 in every case of {history.newest}")
     reason = f"{history.newest}: " * (history.newest != shipped) + history.newest_words
-    if len(ranking.models) < 2 or ranking.models[0].skill_version != shipped:
+    if not shipped or (history.newest != shipped and not any(history.newest_steps.values())):
+        reason = f"{history.metric} is 0 in every case of {history.newest}"
+    if not shipped or len(ranking.models) < 2 or ranking.models[0].skill_version != shipped:
         return Advice(version=shipped, reason=reason)
     runs = [point.runs for model in history.models for point in model.points if point.version == shipped]
     basis = f"over all runs of {shipped}, " if history.newest != shipped or max(runs) > 1 else ""

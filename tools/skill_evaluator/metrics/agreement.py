@@ -148,7 +148,7 @@ class ArrayLengths:
 
 
 def array_lengths(outputs: CaseOutputs) -> dict[str, ArrayLengths]:
-    """Return the lengths of each array by its path: the share of the most frequent one, the shortest and the longest.
+    """Return the share of the most frequent length, the shortest and the longest length of each array, by path.
 
     An absent array has length 0; arrays inside array items are pooled by path; an unparseable output has no length.
     `stability` ranges from 1/N (0 if nothing was parsed) to 1, 1 is best. Return an empty mapping for fewer than two

@@ -60,7 +60,7 @@ class FieldCounts:
         return self.right + self.wrong + self.missing + self.extra
 
     def add(self, counts: "FieldCounts", times: int = 1) -> None:
-        """Add `times` times the counts of other outputs."""
+        """Add the counts of other outputs, multiplied by `times`."""
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + times * getattr(counts, name))
         for pair, count in counts.confusion.items():

@@ -241,7 +241,7 @@ class CaseRecord(FrozenModel):
 
 
 def strict_score(outcome: str, score: float | None) -> float | None:
-    """Return a replicate's score: 0 for an unreadable, refused or truncated output without one, None if it failed."""
+    """Return a replicate's score: 0 for an unreadable, refused or truncated output without one, None for no output."""
     if outcome == SCORED:
         return score
     return (score or 0.0) if outcome in ANSWERED else None
@@ -321,7 +321,7 @@ class _Run(FrozenModel):
 class Row(_Run):
     """A leaderboard row: the summary of a record. Its keys are explained at `Record`.
 
-    `digest` is that of the record's file. `digests` has only those that select a baseline, shortened.
+    `digest` is that of the record. `digests` has only those that select a baseline, shortened.
     Reproducibility values are strict means.
     """
 
@@ -465,7 +465,7 @@ class Record(_Run):
 
     @property
     def digest(self) -> str:
-        """The digest of the record's file."""
+        """The digest of the record as canonical JSON."""
         return digest(canonical_json(self.model_dump(mode="json")))
 
     def row(self) -> Row:

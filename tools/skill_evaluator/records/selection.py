@@ -192,7 +192,7 @@ def runs_like(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[Re
 def skipped_run_notes(
     entries: Sequence[RecordedRun], candidate: RecordedRun, baseline: RecordedRun | None
 ) -> Iterator[str]:
-    """Yield a note for each run that is skipped because its prompt was edited, from baseline to candidate version."""
+    """Yield a note for each skipped run with an edited prompt, of versions from the baseline's to the candidate's."""
     lowest = None if baseline is None else precedence(baseline.version)
     for entry in entries:
         if not entry.edited or entry.run_id == candidate.run_id or not _matches(entry, candidate):

@@ -48,14 +48,14 @@ class ComponentStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The pairs to compare, `hidden` pairs that only count as tests, and the reason of each skipped model by id."""
+    """The pairs to compare, `hidden` pairs in the same family of tests, and the reason of each skipped model by id."""
 
     pairs: Sequence[Pair]
     hidden: Sequence[Pair] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     def on_different_days(self) -> "Chosen":
-        """Return a copy whose runs count as run on different days. Raise LeaderboardError if one was not imported."""
+        """Treat the runs as run on different days. Raise LeaderboardError if a candidate was not imported."""
         if not all(pair.candidate.is_from_elsewhere for pair in self.pairs):
             raise LeaderboardError("--different-days is only for results of another tool; records have dates: omit it")
         return replace(self, pairs=[replace(pair, side_by_side=False) for pair in self.pairs])

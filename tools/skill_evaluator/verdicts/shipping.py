@@ -357,7 +357,7 @@ def _contrasts(skill: str, models: Sequence[Pair], rules: VerdictRules) -> list[
 
 
 def _fell_most(higher: Record, lower: Record, tolerance: float) -> str:
-    """Return the field that fell most from `higher` to `lower`, with both accuracies, or "" within the tolerance."""
+    """Return the field that fell most, with both accuracies, as text. Return "" if no field fell beyond `tolerance`."""
     if any(len(record.per_case) < record.n_cases for record in (higher, lower)):
         return ""
     falls = []
@@ -454,7 +454,7 @@ class Point(FrozenModel):
 
 
 class FlakyValue(FrozenModel):
-    """A field of a case that was flaky in each of the last runs; `right` has `right/n` of each run, oldest first."""
+    """A field of a case that was flaky in the last three runs. `right`: right values of each (`3/4`), oldest first."""
 
     case_id: str
     path: str

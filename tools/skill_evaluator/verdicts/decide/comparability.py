@@ -158,7 +158,7 @@ def _barriers(baseline: Record, candidate: Record, change: records.Change | None
     without_prompt = baseline.scenario == SCHEMA_ALONE
     for name, barrier in (
         ("schema", "the schema changed"),
-        ("contract", "what the schema refers to changed"),
+        ("contract", "a file or part that the schema refers to changed"),
         ("datasets", ""),  # `_comparator_changes` says which, which requires a walk over all fields
         ("scenario", "their scenarios differ"),
     ):

@@ -55,7 +55,7 @@ class Chosen:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     def on_different_days(self) -> "Chosen":
-        """Treat the runs as run on different days. Raise LeaderboardError if a candidate was not imported."""
+        """Treat all runs as measured on different days. Raise LeaderboardError if a candidate was not imported."""
         if not all(pair.candidate.is_from_elsewhere for pair in self.pairs):
             raise LeaderboardError("--different-days is only for results of another tool; records have dates: omit it")
         return replace(self, pairs=[replace(pair, side_by_side=False) for pair in self.pairs])

@@ -314,7 +314,7 @@ class RunSummary(FrozenModel):
 
 
 def calibration_words(judge: str) -> str:
-    """Return as text how to calibrate a judge (by its model id), or how to trust it without labels."""
+    """Format the advice to calibrate a judge (a model id) with human labels, or to trust it without labels."""
     calibrate = f"skill-evaluator judge calibrate --labels labels.jsonl --judge {shlex.quote(judge)}"
     return (
         f"label {MIN_LABELS} outputs in labels.jsonl, run `{calibrate} --format json > .evaluator/calibration.json` "

@@ -100,7 +100,7 @@ class VerdictRules:
         return Levels(fall=self.alpha * (ACCEPTED_SHARE if is_accepted else share), rise=self.alpha / 2)
 
     def has_room(self, metric: str, tolerance: float, before: float | None) -> bool:
-        """Return False if the primary metric scored too low `before` to fall by over `tolerance`, otherwise True."""
+        """Return whether the primary metric can fall from `before` by more than `tolerance`. True for other metrics."""
         return metric != self.primary_metric or before is None or before > tolerance + ROUNDING
 
     @property

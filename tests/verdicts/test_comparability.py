@@ -165,7 +165,7 @@ ASK_ANEW = "`evaluate` runs both versions with the model served now; `policy.ser
     [
         ({}, {"skill": "t"}, "they are of different components: 's' and 't'"),
         ({}, {"digests": {**DIGESTS, "schema": "t"}}, "the schema changed"),
-        ({}, {"digests": {**DIGESTS, "contract": "c"}}, "what the schema refers to changed"),
+        ({}, {"digests": {**DIGESTS, "contract": "c"}}, "a file or part that the schema refers to changed"),
         ({}, {"digests": {**DIGESTS, "scenario": "c"}}, "their scenarios differ"),
         ({}, {"digests": {**DIGESTS, "datasets": "e"}}, "fields are compared by other rules"),
         (

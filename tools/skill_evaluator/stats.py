@@ -48,10 +48,10 @@ def unseen_share(n: int) -> float:
 
 
 def smallest_drop(variance: float, n: int, quantiles: float) -> float | None:
-    """Return the smallest drop D of a score that a t-test over n cases detects, or None if D ≥ 1.
+    """Return the smallest drop D of a score that a t-test over n cases detects. Return None if D ≥ 1.
 
-    `variance` is that of the mean difference, `quantiles` the sum of Student's t quantiles at the level and at the
-    power. The test adds (D ÷ 2n)² to the variance, so D = `quantiles` · √(variance + (D ÷ 2n)²).
+    `variance` is the variance of the mean difference, `quantiles` the sum of Student's t quantiles for the level and
+    the power. The test adds (D ÷ 2n)² to the variance, so D = `quantiles` · √(variance + (D ÷ 2n)²).
     """
     remainder = 1.0 - (quantiles / (2 * n)) ** 2
     drop = quantiles * math.sqrt(variance / remainder) if remainder > 0.0 else math.inf
@@ -63,7 +63,7 @@ def unit_interval(values: Sequence[float]) -> Interval | None:
 
     If all values are equal, the interval allows other values with a probability of at most `unseen_share(n)`. If the
     values are only 0 and 1, it is the `rate_interval`. Otherwise it is Student's t interval on the log-odds of the mean
-    (delta method), which skewed scores require. The variance counts one additional value at half the range.
+    (delta method), because scores are skewed. Its variance is s² ÷ n + (range ÷ 2n)².
     """
     n = len(values)
     if n < 2:
@@ -81,7 +81,7 @@ def unit_interval(values: Sequence[float]) -> Interval | None:
 
 
 def rate_interval(successes: int, n: int) -> Interval:
-    """Return the 95 % mid-P confidence interval of `successes` ÷ n: Berry and Armitage 1995 (doi:10.2307/2348891)."""
+    """Return the 95 % mid-P confidence interval of a rate (Berry and Armitage 1995, doi:10.2307/2348891)."""
     from scipy.special import bdtr
 
     def lower_tail(rate: float) -> float:
@@ -103,26 +103,26 @@ def _find_crossing(falling: Callable[[float], float], level: float) -> float:
 
 
 def t_quantile(degrees: Any, share: Any = 0.5 + CONFIDENCE / 2) -> Any:
-    """Return the quantile at `share` of Student's t with `degrees` of freedom; an array for arrays."""
+    """Return the quantile at `share` of Student's t with `degrees` of freedom. Arguments may be arrays."""
     from scipy.special import stdtrit
 
     return stdtrit(degrees, share)
 
 
 def t_cdf(degrees: Any, value: Any) -> Any:
-    """Return the probability that Student's t with `degrees` of freedom is at most `value`; an array for arrays."""
+    """Return the probability that Student's t with `degrees` of freedom is at most `value`. Arguments may be arrays."""
     from scipy.special import stdtr
 
     return stdtr(degrees, value)
 
 
 def rounded(value: float | None, digits: int = 6) -> float | None:
-    """Round a number to `digits` decimals, by default as in records; return None for None."""
+    """Round a number to `digits` decimals; records have six. Return None for None."""
     return None if value is None else round(value, digits)
 
 
 def quantile(values: Sequence[float], share: float) -> float | None:
-    """Return the quantile at `share`, 0 to 1, or None if there are no values (type 7 of Hyndman and Fan 1996)."""
+    """Return the quantile at `share` (0 to 1), type 7 of Hyndman and Fan 1996. Return None if there are no values."""
     if not values:
         return None
     ordered = sorted(values)

@@ -1,1 +1,1 @@
-"""Compare an output with the truth: declarations of fields, alignment of arrays, leaves, tree distance."""
+"""Compare an output with the ground truth: field declarations, alignment of array items, comparison of leaves."""

@@ -19,8 +19,8 @@ T = TypeVar("T")
 class ItemLeaves(NamedTuple):
     """The leaves of one array item, each as (keys and indexes below the item, canonical value, weight).
 
-    If two items are `plain`, they match with the total weight of their common leaves. An item is not plain if it has an
-    array that requires pairing (one leaf), or a leaf with a tolerance (unequal to all other leaves).
+    If two items are `plain`, their matched weight is the total weight of their common leaves. An item is not plain if
+    it has a leaf with a tolerance, which equals no other leaf, or an unordered array, which is one leaf.
     """
 
     leaves: frozenset[Leaf]
@@ -28,7 +28,7 @@ class ItemLeaves(NamedTuple):
 
 
 class MemoizedValue:
-    """A value of a comparison, with cached results, so that a truth is reused for any number of outputs."""
+    """One side of a comparison (truth or output). It caches results that are needed several times."""
 
     def __init__(self, value: Any, plan: FieldPlan) -> None:
         self.value = plan.with_numbers(value)
@@ -100,7 +100,7 @@ def arrays_in(value: Any, plan: FieldPlan) -> Iterator[tuple[Field, list[Any]]]:
 
 
 def values_by_path(value: Any, plan: FieldPlan) -> tuple[dict[str, Hashable], dict[str, int]]:
-    """Return the canonical value by leaf path (several values as a multiset), and the item count by array path."""
+    """Return the canonical value of each leaf path (several values as a multiset), and the length by array path."""
     forms: defaultdict[str, list[Hashable]] = defaultdict(list)
     lengths: dict[str, int] = {}
     _gather_values(value, plan.field(""), (), forms, lengths)
@@ -138,7 +138,7 @@ def item_leaves(items: list[Any], field: Field) -> list[ItemLeaves]:
 
 
 def _gather_leaves(value: Any, field: Field, steps: Steps, collected: list[Leaf]) -> bool:
-    """Collect the leaves below a value, and return whether all are plain. One stack frame per level of nesting."""
+    """Collect the leaves below a value and return whether all are plain. Use one stack frame per level of nesting."""
     plain = True
     if value is None or field.ignored:
         pass
@@ -166,7 +166,7 @@ def _gather_leaves(value: Any, field: Field, steps: Steps, collected: list[Leaf]
 def text_of(value: Any, field: Field) -> str:
     """Return a text that is equal for equal values, in any order of keys and of the items of unordered arrays.
 
-    The text orders array items. It takes one stack frame per level of nesting.
+    Array items are sorted by it. The function uses one stack frame per level of nesting.
     """
     parts = []
     if field.rule is None and isinstance(value, dict):

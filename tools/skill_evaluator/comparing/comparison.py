@@ -132,7 +132,7 @@ class _Comparison:
     def _assign(
         self, rows: Sequence[int], columns: Sequence[int], truth: list[Any], output: list[Any], field: Field
     ) -> Iterable[Pair]:
-        """Return the pairs of the assignment with maximum matched weight, in the truth's order, then unpaired outputs.
+        """Return index pairs of the assignment with maximum matched weight, in the truth's order, then extra outputs.
 
         Equal items are paired first (not optimal with a tolerance). Ties are broken by content, not by order.
         """
@@ -226,7 +226,7 @@ def heaviest(weights: Weights) -> dict[int, int]:
 
 
 def counted_weight(rows: Iterable[ComparedLeaf]) -> tuple[float, float, float]:
-    """Return three total weights: of right leaves, of the truth's leaves, and of the output's leaves."""
+    """Return the total weight of the right leaves, of the truth's leaves and of the output's leaves."""
     weights: dict[int, float] = {}  # key: id of the rule, whose properties are slow
     matched = of_truth = of_output = 0.0
     for row in rows:

@@ -170,7 +170,7 @@ _KEYWORDS = {"object": ("properties", "patternProperties", *_OPEN_KEYS), "array"
 # Later kinds take precedence.
 _ARRAYS = ("array of anything", "array of scalars", "array of objects", "array by position")
 _SCALARS = ("string", "number", "integer", "boolean")
-_UNDECIDED = ("exact", "number")  # kinds that give way to what another branch of the schema says
+_UNDECIDED = ("exact", "number")  # any other kind from another branch of the schema takes precedence
 _Node = Mapping[str, Any]
 _Visits = Mapping[str, int]
 
@@ -203,7 +203,7 @@ def schema_places(schema: _Node) -> dict[str, SchemaPath]:
 
 
 def _in_depth_order(nodes: Mapping[str, Sequence[_Node]], ends: Collection[str] = ()) -> list[str]:
-    """Return the paths, each before those below it, without those that are only below a path of `ends`."""
+    """Return the paths of a schema in depth-first order, without paths that are only below a path of `ends`."""
     ordered: dict[str, None] = {}
     ahead = [""]
     while ahead:
@@ -216,7 +216,7 @@ def _in_depth_order(nodes: Mapping[str, Sequence[_Node]], ends: Collection[str] 
 
 
 def _kind(nodes: Sequence[_Node], path: str, root: _Node) -> str:
-    """Return the kind of the values that subschemas describe: an array's before an object's before a scalar's."""
+    """Return the kind of the values that subschemas describe. Arrays take precedence, then objects."""
     arrays = [_array_kind(node, root) for node in nodes if describes(node, "array")]
     if arrays:
         return max(arrays, key=_ARRAYS.index)
@@ -227,7 +227,7 @@ def _kind(nodes: Sequence[_Node], path: str, root: _Node) -> str:
 
 
 def paths_outside(path_schemas: Mapping[str, SchemaPath], ends: Collection[str]) -> set[str]:
-    """Return the paths of a schema that are not below a path in `ends`; the paths in `ends` are included."""
+    """Return the paths of a schema that are not below a path of `ends`. The paths of `ends` are included."""
     return set(_in_depth_order({path: schema.nodes for path, schema in path_schemas.items()}, ends))
 
 

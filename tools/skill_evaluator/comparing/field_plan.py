@@ -1,4 +1,4 @@
-"""Compile `schema.json` and the declared fields to a plan: the comparison of each leaf, the alignment of each array.
+"""Compile `schema.json` and the declared fields to a plan: how each leaf is compared and each array aligned.
 
 A leaf without a rule (a key that the model invented) is compared by the type of its value.
 """
@@ -72,7 +72,7 @@ class FieldPlan:
         return cached
 
     def with_numbers(self, value: Any, path: str = "") -> Any:
-        """Return a value, found at `path`, with numeric texts as numbers. All scores and digests use this form."""
+        """Return the value at `path` with numeric texts converted to numbers. All scores and digests use this form."""
         if not self.numeric_texts:
             return value
         if isinstance(value, dict):
@@ -88,7 +88,7 @@ class FieldPlan:
 
     @property
     def full(self) -> bool:
-        """Whether the cache of fields is full; it has a limit, because models can invent any number of keys."""
+        """Whether the cache of fields is full. It is limited, because models can invent any number of keys."""
         return len(self._fields) >= _MAX_CACHED_FIELDS
 
     def walk(self, value: Any) -> "Iterator[tuple[Field, Any]]":
@@ -151,7 +151,7 @@ class Field:
         return self.rule or _BY_TYPE.get(type(value), _ANY)
 
     def array_rule(self, *items: Any) -> FieldRule:
-        """Return the alignment of this array; if it has none, `best` if an item is an object or array, else `set`."""
+        """Return the alignment of this array. By default it is `best` if an item is an object or array, else `set`."""
         if self._alignment is not None and self._alignment.align is not None:
             return self._alignment
         return _BEST if any(isinstance(item, dict | list) for item in items) else _SET

@@ -1,4 +1,4 @@
-"""Metrics that compare one output with the ground truth."""
+"""Accuracy metrics: scores of one output, most of them by comparison with the ground truth, and pass^k."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable
@@ -53,7 +53,7 @@ def field_level_f1(comparison: Comparison) -> float | None:
 
 
 def jaccard(comparison: Comparison) -> float | None:
-    """Return the mean over array fields with items of |truth ∩ output| ÷ |truth ∪ output|, items as multisets.
+    """Return the mean of |truth ∩ output| ÷ |truth ∪ output| over the arrays, each a multiset of items.
 
     Items of arrays with `align: key` are compared by their key fields (by the whole item if all key fields are null),
     other items by canonical value. Arrays inside array items are pooled by path. An array that is empty or absent on
@@ -84,7 +84,7 @@ def checks(comparison: Comparison) -> float | None:
     """Return the weighted mean score of the checks: Σ weight · score ÷ Σ weight; a passed check scores 1.
 
     Checks read the raw text, so that an unparseable output has a value, too. Range 0 to 1, 1 is best; undefined if a
-    case has no check, or if a check was not measured. Needs no ground truth.
+    case has no check with a weight, or if a check was not measured. Needs no ground truth.
 
     >>> checks(Comparison(None, "ok", checks=[(1.0, 1.0), (3.0, 0.0)]))
     0.25

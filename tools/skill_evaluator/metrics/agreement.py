@@ -101,7 +101,7 @@ def pairwise_field_f1(outputs: CaseOutputs) -> float | None:
 
 
 def _sampled_pairs(values: list[CountedOutput]) -> Iterator[tuple[CountedOutput, CountedOutput]]:
-    """Yield pairs in which every value occurs equally often. The same values always give the same pairs."""
+    """Yield pairs so that every value is in the same number of pairs. The same values always give the same pairs."""
     order = random.Random(0).sample(values, len(values))  # noqa: S311 (no secret)
     for distance in range(1, max(2, _SAMPLED_PAIRS // len(order) + 1)):
         yield from zip(order, order[distance:] + order[:distance], strict=True)
@@ -111,8 +111,8 @@ def field_stability_by_path(outputs: CaseOutputs) -> dict[str, float]:
     """Return the share of outputs with the most frequent value, by leaf path.
 
     Values are compared by canonical form (an array path by its multiset of values; tolerances do not apply). Absent is
-    a value; an unparseable output shares no value. Range 1/N (0 if no output was parsed) to 1, 1 is best; empty for
-    fewer than two outputs.
+    a value; an unparseable output has none, but counts in N. Range 1/N (0 if no output was parsed) to 1, 1 is best;
+    empty for fewer than two outputs.
 
     >>> outputs = CaseOutputs()
     >>> for text in ('{"a":1}', '{"a":1}', '{"a":2}'): outputs.add(text, text)
@@ -148,9 +148,9 @@ class ArrayLengths:
 
 
 def array_lengths(outputs: CaseOutputs) -> dict[str, ArrayLengths]:
-    """Return the lengths of each array by its path: the share of the most frequent one, the shortest and the longest.
+    """Return the share of the most frequent length, the shortest and the longest length of each array, by path.
 
-    An absent array has length 0; arrays inside array items are pooled by path; an unparseable output shares no length.
+    An absent array has length 0; arrays inside array items are pooled by path; an unparseable output has no length.
     `stability` ranges from 1/N (0 if nothing was parsed) to 1, 1 is best. Return an empty mapping for fewer than two
     outputs.
 
@@ -190,7 +190,7 @@ def array_length_stability(outputs: CaseOutputs) -> float | None:
 
 
 def krippendorff_alpha(units: Iterable[Mapping[Hashable, int]]) -> float | None:
-    """Return nominal α = 1 − observed ÷ expected disagreement. A unit maps each value to its count.
+    """Return Krippendorff's α for nominal values, 1 − observed ÷ expected disagreement. A unit counts its values.
 
     Only units with two or more values count. With n values, n_c of value c, and n_uc of value c in unit u with m_u
     values, α = [(n − 1) Σ_u Σ_c n_uc (n_uc − 1) ÷ (m_u − 1) − Σ_c n_c (n_c − 1)] ÷ [n (n − 1) − Σ_c n_c (n_c − 1)].

@@ -42,8 +42,8 @@ class Comparison:
         return compare_values(self.memoized_truth, self.memoized_output)
 
 
-# The arrays whose order of items does not matter: all that are not declared `ordered`; of these, only arrays that are
-# not inside an item of another array; or none.
+# The arrays whose item order does not change the score. "all": all that are not declared `ordered`; "outer": those of
+# them that are not inside an item of another array.
 UnorderedArrays = Literal["all", "outer", "none"]
 
 
@@ -51,9 +51,9 @@ UnorderedArrays = Literal["all", "outer", "none"]
 class Metric:
     """One accuracy metric. `score` is a pure function of a comparison; it returns 0 to 1, or None if undefined.
 
-    `unparseable` is the score of an unparseable output (None: not measured). `symmetric`: whether swapping truth and
-    output keeps the score. `unordered_arrays`: the arrays whose order does not matter. The last two are for tests
-    (`tests/metrics/test_common.py`); a metric of another package may omit them.
+    `unparseable` is the score of an unparseable output (None: not measured). `symmetric`: the score stays
+    the same if truth and output are swapped. `unordered_arrays`: the arrays whose item order does not matter. The last
+    two are for tests (`tests/metrics/test_common.py`); a metric of another package may omit them.
     """
 
     score: Callable[[Comparison], float | None]
@@ -64,7 +64,7 @@ class Metric:
 
 
 def apply_metrics(metrics: Mapping[str, Metric], comparison: Comparison, *, labelled: bool) -> dict[str, float | None]:
-    """Return the scores by metric: None if undefined, or if the metric needs a truth and the case is not `labelled`."""
+    """Return the scores by metric. Scores are None if undefined, or if they need a truth and the case has none."""
     return {
         name: metric.score(comparison) if labelled or not metric.needs_truth else None
         for name, metric in metrics.items()
@@ -85,7 +85,7 @@ OutputTally = tuple[defaultdict[str, Counter[Hashable]], defaultdict[str, Counte
 
 @dataclass(slots=True)
 class CaseOutputs:
-    """All `n` outputs of one case: `groups` counts parsed outputs by canonical JSON, `raw` counts texts by digest."""
+    """All `n` outputs of one case: `groups` counts parsed outputs by canonical JSON, `raw` counts raw texts."""
 
     plan: FieldPlan = field(default_factory=FieldPlan)
     groups: Counter[str] = field(default_factory=Counter)
@@ -94,7 +94,7 @@ class CaseOutputs:
     _tally: OutputTally | None = field(default=None, repr=False)
 
     def add(self, raw: Hashable, canonical: str | None) -> None:
-        """Count one output by its text (`raw`) and its canonical JSON, which is None if it is unparseable."""
+        """Add an output: its raw text or a digest of it, and its canonical JSON, or None if it is unparseable."""
         self.n += 1
         self._tally = None
         self.raw[raw] += 1
@@ -133,8 +133,8 @@ class CaseOutputs:
 class AgreementMetric:
     """One reproducibility metric. `score` is a pure function of a case's outputs; it returns None if undefined.
 
-    The score is 0 to 1 (best), or 1 (best) to the number of outputs if `is_count`. `reads_raw_text`: whether key order
-    matters. `unordered_arrays` is as in `Metric`.
+    The score is 0 to 1 (best), or 1 (best) to the number of outputs if `is_count`. `reads_raw_text`: raw texts are
+    compared, so key order matters. `unordered_arrays` is as in `Metric`.
     """
 
     score: Callable[[CaseOutputs], float | None]

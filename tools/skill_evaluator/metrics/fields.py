@@ -16,11 +16,11 @@ Stability = Literal["stable_right", "stable_wrong", "stable", "flaky", "unscored
 
 
 def macro_f1(confusion: Mapping[tuple[str | None, str | None], int]) -> float | None:
-    """Return the mean over labels of 2·TP ÷ (2·TP + FP + FN), from counts of (truth, output); None means no label.
+    """Return the mean F1, 2·TP ÷ (2·TP + FP + FN), over the labels, from counts of (truth, output) pairs.
 
-    The mean is over the labels in truth or output. A missed label is a false negative, an invented label a false
-    positive. Range 0 to 1, 1 is best; undefined without labels. Opitz and Burst 2019, https://arxiv.org/abs/1911.03347
-    (the mean of F1 scores).
+    The labels are those in truth or output; None means no label. A missed label is a false negative, an invented label
+    a false positive. Range 0 to 1, 1 is best; undefined without labels. Opitz and Burst 2019,
+    https://arxiv.org/abs/1911.03347 (the mean of F1 scores).
 
     >>> round(macro_f1({("sale", "sale"): 3, ("sale", "refund"): 1, ("refund", None): 1}), 3)
     0.429
@@ -60,7 +60,7 @@ class FieldCounts:
         return self.right + self.wrong + self.missing + self.extra
 
     def add(self, counts: "FieldCounts", times: int = 1) -> None:
-        """Add `times` times the counts of other outputs."""
+        """Add the counts of other outputs, multiplied by `times`."""
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + times * getattr(counts, name))
         for pair, count in counts.confusion.items():
@@ -121,7 +121,7 @@ def _texts(row: ComparedLeaf) -> tuple[str, str]:
 
 
 def label(value: object) -> str:
-    """Return a text for a value: a text normalised; any other value, or a text such as `null`, as JSON."""
+    """Format a value as a label. Text is normalised. Other values, and text that looks like JSON, become JSON."""
     if not isinstance(value, str):
         return canonical_json(value)
     text = normalise(value)
@@ -129,7 +129,7 @@ def label(value: object) -> str:
 
 
 def field_values(outputs: CaseOutputs) -> dict[str, Counter[Hashable]]:
-    """Return the counts of canonical values over the parsed outputs of a case, by leaf path; None means absent.
+    """Return the counts of canonical values by leaf path, over the parsed outputs of a case. None means absent.
 
     An array path counts the multiset of its values as one value. The paths are those in the schema and in the outputs.
     """

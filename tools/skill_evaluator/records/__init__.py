@@ -1,1 +1,1 @@
-"""What a run leaves behind: records, leaderboards, and the choice among them."""
+"""The records of runs, the leaderboards that list them, and the selection of the runs to compare."""

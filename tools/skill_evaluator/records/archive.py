@@ -48,7 +48,7 @@ _COMPARED_DIGESTS = ("schema", "contract", "datasets", "settings", "scenario")
 _BOARD, _RECORDS = "leaderboard.json", "evals/records/"
 _ACCEPTED_VERSION = 1
 
-_CONFLICT = re.compile(  # git's markers; a common ancestor may stand between the sides
+_CONFLICT = re.compile(  # git's conflict markers; the common ancestor may be between the two sides
     rb"(?ms)^<<<<<<< [^\n]*\n(?P<ours>.*?)(?:^\|{7} .*?)?^=======[^\n]*\n(?P<theirs>.*?)^>>>>>>> [^\n]*\n?"
 )
 
@@ -65,9 +65,10 @@ def precedence(version: str) -> Precedence:
 
 
 class RecordedRun(BaseModel):
-    """The keys of a leaderboard row that select runs. `beside` is the id of the run whose calls were interleaved.
+    """A run as listed on a leaderboard, with only the keys that select runs.
 
-    `edited` is true if the prompt differs from that of the version's first run.
+    `beside` is the id of the run whose calls were interleaved with this run's. `edited` is true if the prompt differs
+    from that of the version's first complete run.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -108,7 +109,7 @@ class RecordedRun(BaseModel):
 
 
 class LeaderboardKeys(BaseModel):
-    """A leaderboard with the keys that are needed to select runs and to add rows."""
+    """A leaderboard whose rows have only the keys that select runs. Parsing it is faster than a `Leaderboard`."""
 
     skill: ComponentName
     schema_version: Literal[2] = BOARD_VERSION
@@ -127,7 +128,7 @@ BoardT = TypeVar("BoardT", LeaderboardKeys, Leaderboard)
 
 
 class Acceptance(FrozenModel):
-    """An accepted version; `run_ids` has its complete runs by model id, oldest first; `models` None: all models."""
+    """The acceptance of a version for `models` (None: all). `run_ids`: its complete runs by model id, oldest first."""
 
     version: str
     by: str = Field(min_length=1)
@@ -153,14 +154,14 @@ class AcceptedVersions(FrozenModel):
 
 
 def read_acceptances(path: Path) -> list[Acceptance]:
-    """Return the acceptances of a file, newest last; empty if there is no file. Raise LeaderboardError if invalid."""
+    """Return the acceptances in a file, newest last, or [] if it does not exist. Raise LeaderboardError if invalid."""
     if not path.exists():
         return []
     return read_versioned(AcceptedVersions, path, "schema_version", _ACCEPTED_VERSION, LeaderboardError).accepted
 
 
 def accept_version(path: Path, lock: Path, skill: str, acceptance: Acceptance) -> Acceptance | None:
-    """Add an acceptance to a file and return None. Return the existing one with equal version, models and reason."""
+    """Add an acceptance to a file and return None, or return an existing one of equal version, models and reason."""
     with locked(lock):
         before = read_acceptances(path)
         for existing in before:
@@ -239,7 +240,7 @@ class Archive:
         return self._read[run_id]
 
     def interleaved_baseline(self, run: RecordedRun) -> RecordedRun | None:
-        """Return a run's interleaved baseline. Return None if there is none or it is not final, and for a baseline."""
+        """Return the interleaved baseline of a candidate's run. Return None if there is none or it is not final."""
         if run.beside is None or run.is_baseline:
             return None
         path = self._record_path(run.beside)
@@ -254,7 +255,7 @@ class Archive:
         return [*entries, *filter(None, map(self.interleaved_baseline, entries))]
 
     def draft(self, run_id: str) -> Record | None:
-        """Return the draft with a run id in the work tree, or None. Raise LeaderboardError if its file is invalid."""
+        """Return a draft of the work tree, or None if no draft has this id. Raise LeaderboardError if it is invalid."""
         path = self._component.records_dir / f"{run_id}.json"
         if not is_file_name(run_id) or not path.exists():
             return None
@@ -262,7 +263,7 @@ class Archive:
         return record if record.draft else None
 
     def add(self, records: Iterable[Record]) -> None:
-        """Add runs that need not be in a file yet; they replace entries with the same run id."""
+        """Add the runs of records, which need not be written to files. They replace entries with the same run id."""
         new = {record.run_id: record for record in records}
         self._read |= new
         older = [entry for entry in self.entries if entry.run_id not in new]
@@ -270,7 +271,7 @@ class Archive:
 
 
 def _selectable(entries: Iterable[RecordedRun]) -> list[RecordedRun]:
-    """Return the runs newest first, without interleaved baselines and superseded attempts, marked if edited."""
+    """Return the runs newest first, with `edited` set, and without interleaved baselines and superseded attempts."""
     newest_first = sorted((entry for entry in entries if not entry.is_baseline), key=order, reverse=True)
     complete = {entry.run_id for entry in newest_first if entry.complete}
     return mark_edited(
@@ -279,7 +280,7 @@ def _selectable(entries: Iterable[RecordedRun]) -> list[RecordedRun]:
 
 
 def read_entries(path: Path) -> list[RecordedRun]:
-    """Return the runs of a leaderboard file whose version is semver, newest first; empty if there is no file."""
+    """Return a leaderboard's runs whose version is semver, newest first, or [] if the file does not exist."""
     content = read_board(path)
     return [] if content is None else parse_entries(content, path)
 
@@ -292,9 +293,10 @@ def parse_entries(content: bytes, path: Path) -> list[RecordedRun]:
 
 
 def parse_board(content: bytes, path: Path, model: type[BoardT], names: Sequence[str] = ()) -> BoardT:
-    """Parse the content of a leaderboard as `model`. Raise LeaderboardError if it is invalid or of a newer version.
+    """Parse the content of a leaderboard as `model`. Raise LeaderboardError if it is invalid or of a newer format.
 
-    If `names` is not empty, it has the name of the component and its former names; raise also if it is of another one.
+    `names` are the name and the former names of a component. Unless `names` is empty, raise LeaderboardError if the
+    leaderboard belongs to another component.
     """
     try:
         board = model.model_validate_json(content)
@@ -317,7 +319,7 @@ def json_of(content: bytes, path: Path) -> Any:
 
 
 def entry_of(record: Record | Row) -> RecordedRun:
-    """Return the keys of a row or record that select runs, as a `RecordedRun`."""
+    """Convert a row or record to a `RecordedRun`."""
     return RecordedRun.model_validate(record, from_attributes=True)
 
 
@@ -328,7 +330,7 @@ def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
 
 
 def mark_edited(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
-    """Return all runs, with `edited` true only for a known prompt that is not that of the version's first run."""
+    """Return the runs with `edited` set: true if the prompt is known and differs from that of `first_runs`."""
     prompts = {version: run.prompt for version, run in first_runs(entries).items()}
     runs = ((run, run.prompt not in (None, prompts.get(run.version))) for run in entries)
     return [run if run.edited is edited else run.model_copy(update={"edited": edited}) for run, edited in runs]
@@ -346,7 +348,7 @@ def refusal_reason(entries: Iterable[RecordedRun], version: str, prompt: str | N
 
 
 def load_leaderboard(path: Path, skill: str, formerly: Sequence[str] = ()) -> Leaderboard:
-    """Read a leaderboard; empty if there is no file. Raise LeaderboardError if it is invalid or another component's."""
+    """Read a leaderboard, or return an empty one. Raise LeaderboardError if it is invalid or of another component."""
     content = read_board(path)
     names = (skill, *formerly)
     return Leaderboard(skill=skill) if content is None else parse_board(content, path, Leaderboard, names)
@@ -362,7 +364,7 @@ def check_leaderboard(component: Component) -> None:
 
 
 def newest_recorded(content: bytes, path: str) -> dict[str, RecordedRun]:
-    """Return the newest complete run of each model's highest version by model id. Skip runs under a scenario."""
+    """Return each model's newest complete run of its highest version, by model id. Skip runs under a scenario."""
     json_of(content, Path(path))  # no calls are planned for a leaderboard that `with_rows` refuses
     measured = [run for run in parse_entries(content, Path(path)) if run.complete and run.scenario is None]
     return {run.model_id: run for run in sorted(measured, key=lambda run: run.version_order)}
@@ -376,7 +378,7 @@ def order(row: Row | RecordedRun) -> tuple[str, str, bool, int, str]:
 def append_rows(
     path: Path, skill: str, rows: Iterable[Row], records: Mapping[Path, Record] = MappingProxyType({})
 ) -> None:
-    """Write the records and add the rows to the leaderboard. Raise LeaderboardError beforehand if a row is refused."""
+    """Write the records and add the rows to the leaderboard. If a row is refused, raise LeaderboardError instead."""
     with locked(path.parent / "evals" / "results" / ".leaderboard.lock"):
         content, refused = with_rows(read_board(path), path, skill, rows)
         for refusal in refused.values():
@@ -388,17 +390,18 @@ def append_rows(
 
 
 def read_board(path: Path) -> bytes | None:
-    """Return the content of a leaderboard, or None if there is no file. Raise LeaderboardError if it is unreadable."""
+    """Return the content of a leaderboard, or None if it does not exist. Raise LeaderboardError if it is unreadable."""
     return read_bytes(path, LeaderboardError, BOARD_SIZE) if path.exists() else None
 
 
 def with_rows(
     content: bytes | None, path: Path, skill: str, rows: Iterable[Row]
 ) -> tuple[bytes | None, dict[str, LeaderboardError]]:
-    """Add rows to the content of a leaderboard (None: no file yet), each run once; `path` is for errors.
+    """Add rows to the content of a leaderboard (None: no file yet). Rows of runs that it has are ignored.
 
-    Return the new content (None if no row is new), and the errors of refused rows by run id: a complete run is refused
-    if its version was recorded with another prompt. Raise LeaderboardError for invalid content or another `skill`.
+    Return the new content (None if no row is new), and the errors of refused rows by run id. A complete run is refused
+    if its version was recorded with another prompt. Raise LeaderboardError if the content is invalid, or if a row is
+    not of the component `skill`. Errors name `path`.
     """
     new = {row.run_id: row for row in rows}
     for row in new.values():
@@ -425,9 +428,9 @@ def with_rows(
 
 
 def resolve_conflicts(path: Path, skill: str) -> bool:
-    """Rewrite a leaderboard that has git's conflict markers with the rows of both sides and of the records.
+    """Resolve git's conflict markers in a leaderboard: keep the rows of both sides, add missing rows of records.
 
-    Return whether it had markers. Raise LeaderboardError if a row or record is invalid.
+    Return False if it has no markers. Raise LeaderboardError if a row or record is invalid.
     """
     text = read_board(path) or b""
     if b"\n<<<<<<< " not in b"\n" + text:

@@ -42,7 +42,7 @@ _COMMITTED_FILE = re.compile(r"(?P<skill>[^/]+)/(?:leaderboard|evals/records/(?P
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedRecords:
-    """A component's leaderboard (None: no file) and its records by run id; `formerly` are its former names."""
+    """The contents of a component's leaderboard (None: no file) and records by run id. `formerly`: its former names."""
 
     skill: str
     folder: str
@@ -71,14 +71,14 @@ class CommittedRecords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryAtCommit:
-    """The components at a commit: their versions, and their committed leaderboards and records, both by name."""
+    """The versions, and the leaderboards and records, of the components at a commit, by component name."""
 
     versions: Mapping[str, ComponentVersion]
     committed: Mapping[str, CommittedRecords]
 
 
 def library_at_commit(repository: Repository, commit: str, folder: str, names: Iterable[str]) -> LibraryAtCommit:
-    """Read all versions at a commit, and the records of named components and of those deleted or renamed since."""
+    """Read the versions of all components at a commit, and the records of named, deleted and renamed components."""
     (versions,) = read_versions(repository, (commit,), folder)
     selected = {*names, *(name for name in versions if not (repository.root / folder / name).exists())}
     blobs: dict[str, dict[str | None, str]] = {}  # keys: component, then run id, or None for the leaderboard
@@ -100,9 +100,10 @@ def library_at_commit(repository: Repository, commit: str, folder: str, names: I
 
 
 def problems_of(components: Path, name: str, folder: str, past: LibraryAtCommit | None) -> list[Problem]:
-    """Return the problems of a component's records and acceptances and, unless `past` is None, of changes since then.
+    """Return the problems of a component's records and acceptances, and of their changes since the commit `past`.
 
-    Their paths begin with `folder`. Raise LeaderboardError if a file cannot be read.
+    If `past` is None, changes are not checked. The paths in problems begin with `folder`. Raise LeaderboardError if a
+    file cannot be read.
     """
     component = components / name
     after = read_version(component, within(folder, name))
@@ -125,7 +126,7 @@ def problems_of(components: Path, name: str, folder: str, past: LibraryAtCommit 
 
 
 def disagreements(files: CommittedRecords) -> Iterator[Problem]:
-    """Yield problems: unreadable files, misplaced or repeated rows, edited prompts, rows and records that disagree."""
+    """Yield the problems of the files: invalid files, wrong rows, edited prompts, rows unlike their records."""
     records: dict[str, tuple[Any, Record]] = {}
     for run_id, raw in sorted(files.records.items()):
         try:
@@ -208,7 +209,7 @@ def _acceptance_problems(path: Path, files: CommittedRecords) -> Iterator[Proble
 def _acceptance_faults(
     acceptance: Acceptance, location: str, runs: Mapping[str, tuple[str, str]], edited: Collection[str]
 ) -> Iterator[str]:
-    """Yield error messages on an acceptance. `runs` has (version, model id) by run id, `edited` has run ids."""
+    """Yield error messages about an acceptance. `runs` has (version, model id) by run id, `edited` has run ids."""
     version, versions = acceptance.version, {version for version, _ in runs.values()}
     if version not in versions:
         yield f"no complete run of version '{version}' {location} {nearest(version, versions)}"
@@ -225,7 +226,7 @@ def _acceptance_faults(
 
 
 def edits_of(before: CommittedRecords, after: CommittedRecords) -> Iterator[Problem]:
-    """Yield a problem for each row or record of `before` that `after` lacks or has edited; drafts may be removed."""
+    """Yield a problem for each row or record of `before` that was removed or edited. Drafts may be removed."""
     old_rows, new_rows = _rows_as_text(before), _rows_as_text(after)
     if old_rows is not None and new_rows is not None:
         for run_id, rows in old_rows.items():
@@ -270,7 +271,7 @@ def _lines_of_runs(leaderboard: bytes) -> dict[str, int]:
 
 
 def _rows_as_text(files: CommittedRecords) -> dict[str, list[str]] | None:
-    """Return a leaderboard's rows as JSON texts by run id, or None if it cannot be read."""
+    """Return a leaderboard's rows as JSON texts by run id. Return None if it cannot be parsed."""
     value = {"runs": []} if files.leaderboard is None else _json_or_none(files.leaderboard)
     if not isinstance(value, dict) or not isinstance(value.get("runs"), list):
         return None

@@ -1,4 +1,4 @@
-"""Pinned outputs, `evals/pinned/*.json`: committed outputs of a model, which are a baseline without a run folder."""
+"""Pinned outputs: a model's outputs in `evals/pinned/*.json`, committed as a baseline for judges."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ class PinnedRun(StrictModel):
 
 
 class PinnedOutputs(PinnedRun):
-    """The outputs of one run: the first output of each case."""
+    """The pinned outputs of one run: the first output of each case that has an output."""
 
     outputs: dict[CaseId, PinnedOutput] = Field(min_length=1)
 
@@ -74,7 +74,7 @@ def read_pinned(component: Path, skill: str) -> dict[str, PinnedOutputs]:
 
 
 def pinned_of_model(component: Path, skill: str, model_id: str) -> PinnedOutputs:
-    """Return the outputs pinned for a model, else the only pinned ones. Raise JudgeError for none or several."""
+    """Return a model's pinned outputs, else those of the only other model. Raise JudgeError for none or several."""
     pinned = read_pinned(component, skill)
     if model_id in pinned:
         return pinned[model_id]

@@ -65,7 +65,7 @@ _FORMS = re.compile(rf"{_LOCATION}(?P<base>.+?)(?P<release>(?:{_RELEASE})*)(?:{_
 
 @lru_cache(maxsize=1000)
 def parts_of(name: str) -> tuple[str, str]:
-    """Return the base name and the release of a model in lower case, without its location.
+    """Split a model name into base name and release, in lower case, without folder, region and vendor.
 
     >>> [parts_of(name) for name in ("models/Gem-001", "us.anthropic.c-20240620-v1:0", "/w/T.gguf", "x:latest")]
     [('gem', '-001'), ('c', '-20240620-v1:0'), ('t', ''), ('x', '')]
@@ -80,7 +80,7 @@ def _identity(name: str) -> tuple[str, str]:
 
 
 def served_of(names: Iterable[str | None]) -> Served:
-    """Return the model name in all outputs of a run, counts by name if there are several names, or None if unknown."""
+    """Return the served model of a run from the model names in its outputs, which are None if unknown."""
     counts = Counter(name for name in names if name)
     return dict(counts.most_common()) if len(counts) > 1 else next(iter(counts), None)
 
@@ -110,8 +110,8 @@ def is_requested(served: str, requested: Iterable[str]) -> bool:
 def change_of(before: Served, after: Served, requested: Iterable[str]) -> Change | None:
     """Return "model" if different models served two runs, or "date" if different releases of one model did.
 
-    It is also "model" if several models or releases served one run, or if the release changed although a request names
-    one. Return None if there is no change or a model is unknown.
+    Return "model" also if several models or releases served one of the runs, or if the release changed although a
+    requested name contains a release. Return None if the model did not change or is unknown.
     """
     if is_mixed(before) or is_mixed(after):
         return "model"
@@ -144,7 +144,7 @@ ANSWERED = (SCORED, UNPARSEABLE, "refused", "truncated")
 
 
 class CaseAccuracy(FrozenModel):
-    """The mean of a metric over the n scored replicates of a case; `strict_mean` counts unreadable outputs as 0."""
+    """The mean of a metric over the n scored replicates of a case. `strict_mean` counts unreadable outputs as 0."""
 
     mean: Share | None
     strict_mean: Share | None
@@ -152,7 +152,7 @@ class CaseAccuracy(FrozenModel):
 
 
 class FieldCount(FrozenModel):
-    """The right values of a field among the n outputs of a case."""
+    """The number of right values among the n values of a field in the outputs of a case."""
 
     right: NonNegativeInt
     n: NonNegativeInt
@@ -179,9 +179,9 @@ def check_path(check_id: str) -> str:
 class CaseRecord(FrozenModel):
     """A case in a record: outcome and metrics per replicate, and right values and stability per field.
 
-    `exact` counts outputs equal to the ground truth. `digest` is of inputs, turns and ground truth; `parts` has one
-    digest for each, unless the document is the only input. Checks are also fields, as `checks.<id>`. `amounts` has the
-    mean tokens, cost and latency.
+    `exact` counts outputs equal to the ground truth. `digest` is that of all inputs, the turns and the ground truth.
+    `parts` has the digest of each input, and of the turns, with the ground truth; it is empty if the document is the
+    only input. Checks are also fields, as `checks.<id>`. `amounts` has the mean tokens, cost and latency.
     """
 
     case_id: CaseId
@@ -201,11 +201,11 @@ class CaseRecord(FrozenModel):
 
     @property
     def question(self) -> tuple[str, ...]:
-        """The case id and the named digests of its `parts`, or else its `digest`; equal in all records of a version."""
+        """The case id and the digests of inputs, turns and truth: equal in two records if the case did not change."""
         return (self.case_id, *(f"{name} {part}" for name, part in sorted(self._digests.items())))
 
     def has_same_inputs(self, older: "CaseRecord") -> bool:
-        """Return whether an older version's case has the same turns, and equal inputs where both have an input."""
+        """Return whether an older version's case has equal turns, ground truth, and inputs that both versions use."""
         digests, older_digests = self._digests, older._digests
         shared = digests.keys() & older_digests.keys()
         has_same_turns = (TURNS in digests) == (TURNS in older_digests)
@@ -214,9 +214,9 @@ class CaseRecord(FrozenModel):
         )
 
     def passed(self, primary_metric: str) -> list[bool]:
-        """Return for each measured output whether it passes all checks except advisory ones, and equals the truth.
+        """Return whether each measured output passes all checks but advisory ones and scores 1 on the primary metric.
 
-        It equals the truth if it scores 1 on the primary metric. Return [] if the case has neither checks nor scores.
+        Return [] if the case has neither checks nor scores.
         """
         parts = [(check.scores, PASSED_FROM) for check in self.checks.values() if check.tier != "advisory"]
         if primary_metric != CHECKS_METRIC and (scores := strict_by_replicate(self, primary_metric)):
@@ -228,7 +228,7 @@ class CaseRecord(FrozenModel):
         return [all(answer) for answer in answers if False in answer or None not in answer]
 
     def pass_text(self, primary_metric: str) -> str | None:
-        """Describe how often the outputs pass, or return None if fewer than two were measured."""
+        """Describe whether the outputs pass always, never or sometimes. Return None if fewer than two were measured."""
         passed = self.passed(primary_metric)
         if len(passed) <= 1:
             return None
@@ -241,14 +241,14 @@ class CaseRecord(FrozenModel):
 
 
 def strict_score(outcome: str, score: float | None) -> float | None:
-    """Return the score of a replicate. Without a score, an unreadable or refused output has 0, a failed call None."""
+    """Return a replicate's score: 0 for an unreadable, refused or truncated output without one, None for no output."""
     if outcome == SCORED:
         return score
     return (score or 0.0) if outcome in ANSWERED else None
 
 
 def strict_by_replicate(case: CaseRecord, metric: str) -> list[float | None]:
-    """Return the `strict_score` of each replicate by a metric; empty if all scored replicates lack this metric."""
+    """Return the `strict_score` of each replicate by a metric. Return [] if no scored replicate has a value of it."""
     replicates = list(zip(case.outcomes, case.replicates.get(metric, []), strict=False))
     scored = [value for outcome, value in replicates if outcome == SCORED]
     if scored and scored.count(None) == len(scored):
@@ -257,7 +257,7 @@ def strict_by_replicate(case: CaseRecord, metric: str) -> list[float | None]:
 
 
 class ModelSettings(FrozenModel):
-    """The settings of a model: those sent to the provider, and those it does not support (`unavailable`)."""
+    """The settings of a model: `sent` to the provider, or `unavailable` because the model does not support them."""
 
     api_model: str
     profile: str
@@ -273,7 +273,7 @@ class ModelSettings(FrozenModel):
 
 
 def _extract(name: str) -> BeforeValidator:
-    """Return a validator that replaces a summary by its value `name` and keeps a plain number."""
+    """Return a validator that replaces a summary by its value `name` and leaves a number unchanged."""
     return BeforeValidator(lambda value: value.get(name) if isinstance(value, dict) else getattr(value, name, value))
 
 
@@ -283,7 +283,7 @@ def short_digest(digest: str) -> str:
 
 
 def short_digests(digests: Mapping[str, str]) -> dict[str, str]:
-    """Return the first 16 digits of each digest that selects a baseline, by name."""
+    """Return the first 16 digits of the digests that select a baseline, by name."""
     return {name: short_digest(digests[name]) for name in _SELECTING_DIGESTS if name in digests}
 
 
@@ -319,9 +319,10 @@ class _Run(FrozenModel):
 
 
 class Row(_Run):
-    """A leaderboard row: a summary of a record. `digest` is that of the record; `digests` select a baseline.
+    """A leaderboard row: the summary of a record. Its keys are explained at `Record`.
 
-    `failures` and `scored` add up to `planned`. Reproducibility values are strict means.
+    `digest` is that of the record. `digests` has only those that select a baseline, shortened.
+    Reproducibility values are strict means.
     """
 
     shard: ShardText | None = None
@@ -422,7 +423,8 @@ class Record(_Run):
     @property
     def scored_nothing(self) -> bool:
         """Whether the primary metric is 0 in every case."""
-        return self.accuracy[self.primary_metric].strict_mean == 0.0
+        summary = self.accuracy.get(self.primary_metric)
+        return summary is not None and summary.strict_mean == 0.0
 
     @property
     def is_from_elsewhere(self) -> bool:
@@ -450,7 +452,7 @@ class Record(_Run):
 
     @property
     def served_note(self) -> str | None:
-        """Advice if another model than the requested one, or several, served the run. None if not, or if unknown."""
+        """Advice if another model than requested, or several models, served the run. Otherwise None."""
         other_names = [name for name in names_of(self.served_model) if not is_requested(name, self.requested)]
         if self.provider in _WITHOUT_MODEL_NAMES or not (other_names or is_mixed(self.served_model)):
             return None
@@ -463,7 +465,7 @@ class Record(_Run):
 
     @property
     def digest(self) -> str:
-        """The digest of the record's file."""
+        """The digest of the record as canonical JSON."""
         return digest(canonical_json(self.model_dump(mode="json")))
 
     def row(self) -> Row:
@@ -532,7 +534,7 @@ def remedy(reason: str, model_id: str) -> str | None:
 
 
 def unusable_text(record: Record) -> str | None:
-    """Describe how few outputs could be read, with known reasons and advice. Return None if enough could be read."""
+    """Describe how few outputs could be read, with reasons and advice. Return None if enough could be read."""
     if record.usable is None:
         return None
     state = "could be read" if record.contract is None else "are JSON"
@@ -546,7 +548,7 @@ def unusable_text(record: Record) -> str | None:
 
 
 def fault_lines(record: Record, quote: Callable[[str], str]) -> Iterator[str]:
-    """Yield a line for each reason why calls were not scored, with advice; `quote` escapes parts of a line."""
+    """Yield a line with advice for each reason why calls were not scored. `quote` escapes untrusted text."""
     address = None if record.settings is None else record.settings.base_url
     for fault in record.faults:
         rest = f" and {fault.n_cases - len(fault.cases)} more" if fault.n_cases > len(fault.cases) else ""

@@ -27,9 +27,9 @@ from skill_evaluator.text import listed, nearest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenRuns:
-    """The two runs of a model to compare; `absent` is the reason if a named version has no run to compare with.
+    """The two runs of a model to compare. If a named baseline does not exist, `absent` is the reason.
 
-    If `exact` (a person named a run or a file), other runs of the two versions are not used.
+    If `exact` (a person named a run or a file), other runs of the two versions are not pooled with them.
     """
 
     candidate: RecordedRun
@@ -44,10 +44,10 @@ def choose(
     baseline: str | RecordedRun | None,
     default_of: Callable[[RecordedRun], RecordedRun | None],
 ) -> tuple[list[ChosenRuns], dict[str, str]]:
-    """Choose the runs to compare, one choice per candidate of `choose_candidates`; return its reasons, too.
+    """Choose the candidates and a baseline for each. Return them, and the reason of each model without a candidate.
 
-    `baseline` is a version, a run id, a run, or None for the result of `default_of` for the candidate. Raise
-    LeaderboardError if there is no candidate, or if the version or run id `baseline` is not found for any candidate.
+    `candidate` is as in `choose_candidates`. `baseline` is a version, a run id, a run, or None for the baseline that
+    `default_of` returns. Raise LeaderboardError if there is no candidate, or if no candidate has the named baseline.
     """
     candidates, left_out = choose_candidates(entries, candidate)
     named_run = _find_run(entries, baseline)
@@ -100,12 +100,12 @@ def choose_candidates(
 
 
 def run_of_version(entries: Sequence[RecordedRun], candidate: RecordedRun, version: str) -> RecordedRun | None:
-    """Return the newest run of a version to compare a candidate with, if possible a comparable one, or None."""
+    """Return the newest run of a version that is comparable with a candidate, else the newest run, else None."""
     return _best_baseline((entry for entry in runs_like(entries, candidate) if entry.version == version), candidate)
 
 
 def runs_of_versions(entries: Iterable[RecordedRun]) -> dict[str, dict[str, list[RecordedRun]]]:
-    """Return the complete runs by model id and version, lowest and oldest first. Skip scenarios and edited prompts."""
+    """Return complete, unedited runs without scenario by model id and version, lowest version and oldest run first."""
     runs: dict[str, dict[str, list[RecordedRun]]] = {}
     for entry in sorted(entries, key=lambda entry: entry.version_order):
         if entry.complete and not entry.edited and entry.scenario is None:
@@ -120,7 +120,7 @@ def newest_of_versions(entries: Iterable[RecordedRun]) -> dict[str, list[Recorde
 
 
 def next_lower_version(entries: Sequence[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
-    """Return the newest run of the next lower version, if possible a comparable one. Return None if there is none."""
+    """Return the newest comparable run of the next lower version, else its newest run, else None."""
     lower = lower_version_runs(entries, candidate)
     return run_of_version(lower, candidate, lower[0].version) if lower else None
 
@@ -192,7 +192,7 @@ def runs_like(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[Re
 def skipped_run_notes(
     entries: Sequence[RecordedRun], candidate: RecordedRun, baseline: RecordedRun | None
 ) -> Iterator[str]:
-    """Yield a note for each run with an edited prompt (skipped), from the baseline's version to the candidate's."""
+    """Yield a note for each skipped run with an edited prompt, of versions from the baseline's to the candidate's."""
     lowest = None if baseline is None else precedence(baseline.version)
     for entry in entries:
         if not entry.edited or entry.run_id == candidate.run_id or not _matches(entry, candidate):
@@ -220,12 +220,12 @@ def _no_such_run(runs: Sequence[RecordedRun], name: str) -> LeaderboardError:
 
 
 def versions_patched_to(entries: Iterable[RecordedRun], version: str) -> set[str]:
-    """Return a version and the versions of the entries from which it is a PATCH step."""
+    """Return the version, and the versions of entries from which the step to it is a PATCH."""
     return {version} | {entry.version for entry in entries if bump(entry.version, version) is Bump.PATCH}
 
 
 def same_series(record: Record, records: Iterable[Record]) -> list[Record]:
-    """Return the records in the same series as `record`, without it, oldest first; a drift begins a new series."""
+    """Return the other records in the series of `record`, oldest first. A run that drifted begins a new series."""
     runs = sorted([record, *records], key=lambda run: (run.timestamp, run.run_id))
     moves = [run for run in runs if run.drift is not None and run.drift.moved]
     series = {run.run_id: sum(move in runs[: index + 1] for move in moves) for index, run in enumerate(runs)}
@@ -234,7 +234,7 @@ def same_series(record: Record, records: Iterable[Record]) -> list[Record]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """An accepted version and its records. `new`: not accepted before. `above`: a higher accepted version, or None."""
+    """An acceptance and its records. `new`: it did not exist before. `above`: a higher accepted version, or None."""
 
     acceptance: Acceptance
     new: bool
@@ -248,8 +248,8 @@ def accept(
 ) -> Accepted:
     """Accept a recorded version, by default the highest, as the baseline of later versions.
 
-    If `by` is empty, it is git's author. Raise LeaderboardError if a model has no complete run of the version, or if
-    the reason or the author is empty.
+    If `by` is empty, git's author accepts it. If `models` is empty, it is accepted for all models. Raise
+    LeaderboardError if a named model has no complete run of the version, or if reason or author is empty.
     """
     name = component.name
     reason, by = " ".join(reason.split()), " ".join(by.split())

@@ -16,7 +16,7 @@ LATER: Any = Field(default=None, exclude_if=lambda value: value is None)
 class Summary(FrozenModel):
     """A metric over a run. `strict_mean` counts unreadable outputs as 0. `n` counts the values in `mean`.
 
-    `stdev` is between replicates, `stdev_cases` and `ci95` are over cases. None means undefined or fewer than two.
+    `stdev` is between replicates; `stdev_cases` and `ci95` are over cases. None means too few values.
     """
 
     mean: float | None
@@ -29,7 +29,7 @@ class Summary(FrozenModel):
 
 
 class Filled(FrozenModel):
-    """The number of outputs and of ground truths with a value of a field, over n parsed outputs of labelled cases."""
+    """The number of outputs, and of truths, with a value of a field, among n parsed outputs of labelled cases."""
 
     n: NonNegativeInt
     output: NonNegativeInt
@@ -107,7 +107,7 @@ class ContractFault(FrozenModel):
 
 
 class ContractSummary(FrozenModel):
-    """The schema violations of a run's n parsed outputs. `valid` is a share. Keys are top-level, with output counts."""
+    """The schema violations in n parsed outputs; `valid` is a share. Missing and extra top-level keys count outputs."""
 
     n: NonNegativeInt
     valid: float | None
@@ -118,9 +118,9 @@ class ContractSummary(FrozenModel):
 
 
 class FailedCalls(FrozenModel):
-    """The calls of a run with the same fault. Kind `scored`: the output had several candidates.
+    """The calls of a run with the same fault. Kind `scored`: several parts of the output could be its JSON.
 
-    `cases` has the first of the `n_cases` cases; `message` is that of one of the calls.
+    `cases` has the first of the `n_cases` cases. `message` is the error message of one of the calls.
     """
 
     kind: str
@@ -132,7 +132,7 @@ class FailedCalls(FrozenModel):
 
 
 class RowTokens(FrozenModel):
-    """Tokens counted by the vendor (None: unknown); `hit_rate` is the share of input tokens read from a cache."""
+    """Tokens of a run on the leaderboard, as in `Tokens`."""
 
     input: NonNegativeInt | None
     output: NonNegativeInt | None
@@ -140,7 +140,7 @@ class RowTokens(FrozenModel):
 
 
 class Tokens(FrozenModel):
-    """Tokens counted by the vendor (None: unknown). `hit_rate` is the share of input tokens read from a cache."""
+    """Tokens of a run, counted by the vendor (None: unknown). `hit_rate`: share of input tokens read from a cache."""
 
     input: NonNegativeInt | None
     output: NonNegativeInt | None
@@ -157,12 +157,12 @@ class Server(FrozenModel):
     version: Label | None = LATER
     fingerprints: dict[Label, PositiveInt] = Field(default={}, exclude_if=lambda counts: not counts)
     renamed: dict[Label, Label] = Field(
-        default={}, exclude_if=lambda names: not names, description="parameters sent under another name, by their own"
+        default={}, exclude_if=lambda names: not names, description="names of parameters as sent, by configured name"
     )
 
 
 class InFlight(FrozenModel):
-    """Concurrent calls of a run: the lowest limit (`least`), the highest limit (`most`) and the mean number."""
+    """Concurrent calls of a run: the lowest (`least`) and highest (`most`) limit in force, and the mean number."""
 
     least: PositiveInt
     mean: NonNegativeFloat
@@ -170,7 +170,7 @@ class InFlight(FrozenModel):
 
 
 class Latency(FrozenModel):
-    """Quantiles of the seconds from sending a call's last attempt to its output; None: unknown."""
+    """Median and 95 % quantile of the seconds from a call's last attempt to its output. None if unknown."""
 
     p50: NonNegativeFloat | None
     p95: NonNegativeFloat | None
@@ -221,7 +221,7 @@ MIN_LABELS = 100  # human labels required to estimate a judge's error rates
 
 
 class CorrectedShare(FrozenModel):
-    """The share of outputs for which a sentence holds: as `judged`, and corrected (`value`) for the judge's errors."""
+    """The share of outputs for which a sentence holds: as `judged`, and as `value` corrected for the judge's errors."""
 
     judged: Share
     value: Share | None
@@ -244,7 +244,7 @@ class JudgedChecks(FrozenModel):
 
 
 class Drift(FrozenModel):
-    """The measures that changed significantly (`moved`) since the newest earlier run of the same prompt."""
+    """The measures that changed significantly (`moved`) compared with earlier runs; `since` is the newest of them."""
 
     since: RunId
     moved: list[str]

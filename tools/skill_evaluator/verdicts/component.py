@@ -1,7 +1,7 @@
 """The recorded runs of a component: baselines, verdicts, history, ranking, comparisons and drift.
 
-Drift is a change of a model that runs a recorded version again. Scores vary from day to day, so only lost fields count
-as drift, and a change of the primary metric whose confidence interval, with the variance of a day, excludes 0.
+Drift is a change of the model between runs of the same prompt. Scores vary from day to day, so drift is only a lost
+measure, or a change of the primary metric whose confidence interval excludes 0 although it allows for that variance.
 """
 
 import sys
@@ -29,10 +29,10 @@ from skill_evaluator.verdicts.decide.rules import VerdictRules, has_collapsed, r
 from skill_evaluator.verdicts.shipping import History, ModelRanking, history_of, rank_models, shipping_advice
 
 _ALPHA_OF_DRIFT = 0.025  # rate of false drift reports
-_MIN_SHARED = 0.5  # share of the candidate's cases that the oldest comparable run has if it is the anchor
+_MIN_SHARED = 0.5  # minimum share of the candidate's cases that a run must have to be the anchor
 
 
-Named = str | Record | None  # a version or a run id, a record, or the default
+Named = str | Record | None  # a version or a run id, a record, or None for the default
 _NEWEST = 5  # number of versions that are compared by default
 _MAX_MODELS = 8  # maximum number of models whose pairs are compared
 
@@ -48,14 +48,14 @@ class ComponentStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The pairs to compare, `hidden` pairs of the same family of tests, and the reasons of skipped models by id."""
+    """The pairs to compare, `hidden` pairs in the same family of tests, and the reason of each skipped model by id."""
 
     pairs: Sequence[Pair]
     hidden: Sequence[Pair] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     def on_different_days(self) -> "Chosen":
-        """Return a copy with runs as of different days. Raise LeaderboardError unless all are of another tool."""
+        """Treat all runs as measured on different days. Raise LeaderboardError if a candidate was not imported."""
         if not all(pair.candidate.is_from_elsewhere for pair in self.pairs):
             raise LeaderboardError("--different-days is only for results of another tool; records have dates: omit it")
         return replace(self, pairs=[replace(pair, side_by_side=False) for pair in self.pairs])
@@ -86,7 +86,7 @@ def chosen_of_files(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpread:
-    """The strict means of the primary metric by run id (`scores`). `sigma` is their standard deviation or None."""
+    """Strict means of the primary metric by run id (`scores`), and their standard deviation (`sigma`) or None."""
 
     model_id: str
     version: str
@@ -123,9 +123,9 @@ class RecordedComponent:
         )
 
     def unmeasured(self, shown: Iterable[str]) -> str:
-        """Return a note that no model has a complete run of the version on disk.
+        """Return a note that the version on disk has no complete run and a lower version is shown instead.
 
-        It names the highest version of `shown`. Return "" if a model has such a run, or if `shown` is empty.
+        The note names the highest version in `shown`. Return "" if there is such a run, or if `shown` is empty.
         """
         version, shown = self.component.version, sorted(shown, key=precedence)
         recorded = selection.runs_of_versions(self.archive.entries).values()
@@ -146,7 +146,7 @@ class RecordedComponent:
     def with_advice(
         self, runs: Sequence[RecordedRun], ranking: ModelRanking | None = None
     ) -> tuple[History, ModelRanking]:
-        """Return the history of the runs and a ranking (default: of the highest version), both with shipping advice.
+        """Return the history of the runs and a ranking (default: that of the highest version), with shipping advice.
 
         Raise LeaderboardError if no run is complete.
         """
@@ -280,7 +280,7 @@ class RecordedComponent:
 
         An interleaved baseline gets no verdict. A run with the schema alone is the baseline of the run with the prompt.
         `partial` has the ids of runs with only some of the cases; their baselines are restricted to these cases. With
-        `asked_again`, the records are reruns of failed cases. They are compared without an anchor and other models.
+        `asked_again`, the records are reruns of failed cases: neither an anchor nor other models are compared.
         """
         self.archive.add(records)
         chosen = [
@@ -365,7 +365,7 @@ class RecordedComponent:
         return selection.same_series(record, others)
 
     def _hidden_pairs(self, shown: Sequence[Record], baseline: str | None = None) -> list[Pair]:
-        """Pair the runs of the other models with their baselines (default: their default baseline)."""
+        """Pair the runs of models not in `shown` with the version `baseline`, or else with their default baselines."""
         pairs = []
         for record in self._other_models(shown):
             run = entry_of(record)
@@ -378,9 +378,9 @@ class RecordedComponent:
         return pairs
 
     def _other_models(self, records: Sequence[Record]) -> Iterator[Record]:
-        """Yield the newest run of each model that is missing in `records`: a version's models are one family of tests.
+        """Yield the newest run of each other model of the same versions; they are in one family of tests.
 
-        Unreadable records are skipped.
+        Skip unreadable records.
         """
         entries, models = self.archive.entries, {record.model_id for record in records}
         recorded = {entry.run_id for entry in entries if entry.scenario is None and not entry.edited}
@@ -392,7 +392,7 @@ class RecordedComponent:
                         yield self.archive.record(run)
 
     def _prompt_pairs(self, records: Sequence[Record]) -> list[Pair]:
-        """Pair each record with a recorded run: schema alone is the baseline, with the prompt is the candidate."""
+        """Pair each record with a run of its version and model: schema alone as baseline, the prompt as candidate."""
         archive, pairs = self.archive, []
         for record in records:
             scenario = None if record.scenario == SCHEMA_ALONE else SCHEMA_ALONE
@@ -404,7 +404,7 @@ class RecordedComponent:
         return pairs
 
     def drift_pair(self, record: Record) -> Pair | None:
-        """Pair a run with other runs of its version or of versions that it patches. Return None if there are none."""
+        """Pair a run with others of its prompt, from its version and versions that it patches, or return None."""
         if record.scenario is not None:
             return None
         versions = selection.versions_patched_to(self.archive.entries, record.skill_version)
@@ -418,7 +418,7 @@ class RecordedComponent:
         return drifted(self.component.name, pairs, rules_for(self.settings, records[0])) if pairs else None
 
     def with_drift(self, records: Sequence[Record], is_rerun: Sequence[bool]) -> list[Record]:
-        """Return the records with their `drift`, which is None if untested. Print a warning for models that drifted."""
+        """Return the records with `drift` set (None if untested). Print a warning for each model that drifted."""
         reruns = [record for record, rerun in zip(records, is_rerun, strict=True) if rerun and record.complete]
         drifts = drifts_in(self.drift_of(reruns)) if reruns else {}
         for record in reruns:
@@ -428,7 +428,7 @@ class RecordedComponent:
         return [record.model_copy(update={"drift": drifts.get(record.run_id)}) for record in records]
 
     def spreads_of(self, records: Iterable[Record]) -> list[RunSpread]:
-        """Return one spread per model: over the last record of the model and the recorded runs of the same version."""
+        """Return one spread per model, over the last of its `records` and the recorded runs of the same version."""
         spreads = []
         for record in {record.model_id: record for record in records}.values():
             runs = (*self._runs_of_series(record, {record.skill_version}), record)
@@ -467,7 +467,7 @@ class RecordedComponent:
 
 
 def _independent_runs(record: Record, runs: Iterable[Record]) -> tuple[Record, ...]:
-    """Return the runs that cannot be copies of a record or of each other."""
+    """Return the runs whose outputs cannot be copies of those of a record or of each other."""
     drawn = [record]
     for run in runs:
         if not any(_may_be_copied(run, earlier) for earlier in drawn):
@@ -489,7 +489,7 @@ def _of_asked_cases(pair: Pair) -> Pair:
 
 
 def drifts_in(result: ComparisonResult | None) -> dict[str, Drift]:
-    """Return the drift of each model in a comparison of reruns, by the id of the new run; {} for no comparison."""
+    """Return the drift of each model in a comparison of reruns, by id of the new run. Return {} for None."""
     drifts = {}
     for model in [] if result is None else result.models:
         if model.baseline is not None:

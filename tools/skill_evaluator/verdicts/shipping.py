@@ -43,7 +43,7 @@ class Contrast(FrozenModel):
     """Two models compared by the primary metric. `difference` is the lower model's score minus the higher model's.
 
     `q` is two-sided and adjusted over all pairs of models (Holm). `as_good`: a drop beyond the tolerance is ruled out.
-    `remedy` says what would decide a pair. `fell_most` is the field in which the lower model is worst, or "".
+    `remedy` is what would decide the pair, as text. `fell_most` is the field with the largest drop, or "".
     """
 
     higher: str
@@ -60,7 +60,7 @@ class Contrast(FrozenModel):
 
 
 class PromptEffect(FrozenModel):
-    """The primary metric with the prompt minus the primary metric with the schema alone."""
+    """The effect of the prompt on the primary metric: its score minus the score of a run with the schema alone."""
 
     difference: float | None
     ci95: tuple[float, float] | None
@@ -118,10 +118,10 @@ class Advice(FrozenModel):
 
 
 class ModelRanking(FrozenModel):
-    """The models of a component, best first, ranked on the cases that all of them answered.
+    """The models of a component, best first, ranked on the cases that all of them share.
 
-    The q of `pairs` is adjusted over `family` pairs: those of all models of the version, shown or not. `left_out` has
-    the reason of each model that is not ranked, by model id. `unmeasured` notes that the version on disk was not run.
+    The q of `pairs` is adjusted over `family` pairs: those of all models of the version, even if not shown.
+    `left_out` has the reason of each model that is not ranked, by id. `unmeasured`: the version on disk was not run.
     """
 
     skill: str
@@ -138,7 +138,7 @@ class ModelRanking(FrozenModel):
 
 
 def _advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast], tolerance: float) -> Advice:
-    """Return advice on the best model. Its `model_id` is None if no model is best."""
+    """Return advice on the best model, without a version. Its `model_id` is None if no model is best."""
     if len(rows) < 2:
         return Advice(reason="there is no other model to compare it with" if rows else "no model can be ranked")
     beaten = {pair.lower for pair in pairs if pair.significant}
@@ -205,8 +205,8 @@ def rank_models(
 ) -> ModelRanking:
     """Rank the models of `runs` (one pair without a baseline per model) by the strict mean of the primary metric.
 
-    The models of `hidden` count in the family of tests and are not shown. `prompts` has pairs of a run with the schema
-    alone and a run with the prompt; `verdicts` has the verdict by model id. Only the cases that all models share count.
+    The models of `hidden` count in the correction for multiple tests and are not shown. `prompts` has pairs of a run
+    with the schema alone and a run with the prompt. `verdicts` is by model id. Only cases that all models share count.
     """
     comparable, unlike = _comparable(runs, hidden)
     shared = {pair.candidate.model_id: pair for pair in _on_shared_cases(comparable)}
@@ -276,7 +276,7 @@ def _measured(pair: Pair) -> RankedModel:
 
 
 def _comparable(runs: Sequence[Pair], hidden: Sequence[Pair]) -> tuple[list[Pair], dict[str, str]]:
-    """Return the pairs that can be ranked with the newest run, and a dict from other model ids to the reason."""
+    """Return the pairs that can be ranked with the newest run, and the reason of each other model by model id."""
     newest = max(
         (pair.candidate for pair in runs),
         key=lambda run: (not is_mixed(run.served_model), run.timestamp, run.run_id),
@@ -357,7 +357,7 @@ def _contrasts(skill: str, models: Sequence[Pair], rules: VerdictRules) -> list[
 
 
 def _fell_most(higher: Record, lower: Record, tolerance: float) -> str:
-    """Return the field that fell most from `higher` to `lower`, with both accuracies, or "" within the tolerance."""
+    """Return the field that fell most, with both accuracies, as text. Return "" if no field fell beyond `tolerance`."""
     if any(len(record.per_case) < record.n_cases for record in (higher, lower)):
         return ""
     falls = []
@@ -382,9 +382,9 @@ _FLAKY_RUNS = 3
 
 
 class Step(FrozenModel):
-    """The verdict on a version against the version `before` it. `fell_most` names a field and its scores.
+    """The verdict on a version against the version `before` it. `falls` has the lost fields and their drops.
 
-    `falls` has the lost fields, `worse_cases` up to three cases that got worse.
+    `fell_most` names the field that fell most and its scores. `worse_cases` has up to three cases that got worse.
     """
 
     before: str
@@ -400,7 +400,7 @@ class Step(FrozenModel):
 
     @property
     def why(self) -> str:
-        """The lost fields as text, or if there are none, the first reason. "" if there is neither."""
+        """The lost fields as text. Without lost fields, the first reason, or "" if there is none."""
         return joined_falls(self.falls) or next(iter(self.reasons), "")
 
     @classmethod
@@ -454,7 +454,7 @@ class Point(FrozenModel):
 
 
 class FlakyValue(FrozenModel):
-    """A field of a case that was flaky in each of the last runs; `right` has `right/n` of each run, oldest first."""
+    """A field of a case that was flaky in the last three runs. `right`: right values of each (`3/4`), oldest first."""
 
     case_id: str
     path: str
@@ -462,7 +462,7 @@ class FlakyValue(FrozenModel):
 
 
 class ModelHistory(FrozenModel):
-    """The history of one model: a point per version, lowest first, remarks on skipped runs, and flaky fields."""
+    """The history of one model: a point per version, lowest first, notes on skipped runs, and flaky fields."""
 
     model_id: str
     points: list[Point]
@@ -504,7 +504,7 @@ class History(FrozenModel):
 
     @property
     def newest_words(self) -> str:
-        """The worst verdict on the highest version and its models, and that since the accepted version, as text."""
+        """The worst verdict on the highest version, and the worst verdict since the accepted version, as text."""
         steps = {name: step for name, step in self.newest_steps.items() if step is not None}
         if not steps:
             return "there is no lower version to judge it against"
@@ -547,10 +547,10 @@ class History(FrozenModel):
 def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
     """Return the version to ship, and the best model if `ranking` has several models of that version."""
     shipped, best = history.to_ship, ranking.advice
-    if not shipped:
-        return Advice(version="", reason=f"{history.metric} is 0 in every case of {history.newest}")
     reason = f"{history.newest}: " * (history.newest != shipped) + history.newest_words
-    if len(ranking.models) < 2 or ranking.models[0].skill_version != shipped:
+    if not shipped or (history.newest != shipped and not any(history.newest_steps.values())):
+        reason = f"{history.metric} is 0 in every case of {history.newest}"
+    if not shipped or len(ranking.models) < 2 or ranking.models[0].skill_version != shipped:
         return Advice(version=shipped, reason=reason)
     runs = [point.runs for model in history.models for point in model.points if point.version == shipped]
     basis = f"over all runs of {shipped}, " if history.newest != shipped or max(runs) > 1 else ""
@@ -559,7 +559,7 @@ def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
 
 
 def _unchanged_runs(versions: Sequence[Pair], steps: Mapping[str, Step]) -> list[Record]:
-    """Return the runs of the highest version and of the lower versions up to the last change, oldest first."""
+    """Return the runs of the last version whose verdict is not *unchanged*, and of all higher ones, oldest first."""
     runs = dict[str, Record]()
     for pair in reversed(versions):
         runs |= {run.run_id: run for run in (pair.candidate, *pair.candidate_again)}
@@ -572,7 +572,7 @@ def _unchanged_runs(versions: Sequence[Pair], steps: Mapping[str, Step]) -> list
 
 
 def flaky_values(runs: Sequence[Record]) -> list[FlakyValue]:
-    """Return the fields of unchanged cases that were flaky in each of the last three runs; [] for fewer runs."""
+    """Return the fields of unchanged cases that were flaky in each of the last three runs. Return [] for fewer runs."""
     by_run = [
         {
             (case.question, path): f"{count.right}/{count.n}"

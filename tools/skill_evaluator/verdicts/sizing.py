@@ -15,11 +15,11 @@ from skill_evaluator.verdicts.decide.rules import CRITICAL_SHARE
 FEW_CASES = 8  # components with fewer cases get a hint
 _SPREAD = 0.1  # standard deviation of the difference of one case: ten flaky fields, 10 and 5 outputs
 _DROP = 0.05  # the default tolerance
-_MIN_DOUBTED = 3  # cases with several outputs that are needed to doubt a profile
+_MIN_DOUBTED = 3  # number of cases with several outputs from which a profile can be doubted
 
 
 def detectable_drop(cases: int) -> float | None:
-    """Return the smallest drop of the mean that a comparison detects with 80 % power. Return None below 2 cases."""
+    """Return the smallest drop of the mean that is detected with 80 % power. Return None if there is none below 1."""
     if cases < 2:
         return None
     quantiles = t_quantile(1 - ALPHA * CRITICAL_SHARE, cases - 1) + t_quantile(POWER, cases - 1)
@@ -43,7 +43,7 @@ def t_quantile(p: float, degrees: int) -> float:
 
 
 def can_show(cases: int) -> str:
-    """Return a sentence on the drop that this number of cases can detect, given a typical spread.
+    """Format the smallest drop that this number of cases can detect, given a typical spread, as a sentence.
 
     >>> can_show(3)
     '3 cases can detect a drop of 0.42 or the loss of a field; about 30 cases could detect a drop of 0.05'
@@ -61,7 +61,7 @@ def can_show(cases: int) -> str:
 
 
 def profile_doubt(record: Record) -> str:
-    """Return the reason to doubt the `profile` setting of a model as text. Return "" if there is none."""
+    """Return the reason to doubt the `profile` setting of a run's model, as text. Return "" if there is none."""
     shares = [case.reproducibility.get("pairwise_exact_match") for case in record.per_case]
     differ = [share < 1.0 for share in shares if share is not None]
     cases = counted(len(differ), "case")

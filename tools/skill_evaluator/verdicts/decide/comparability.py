@@ -29,9 +29,9 @@ class Pair:
     """Two records to compare. If `baseline` is None, `absent` is the reason.
 
     `baseline_again` and `candidate_again` are further runs of the same versions and settings, oldest first, which are
-    pooled. `anchor` is the record of the last accepted version, or the oldest comparable record. `unstable` has the
-    scores and the reason of each unstable case, as text, by case id. `side_by_side`: the two are treated as interleaved
-    although no record says so. `any_served`: a change of the served model does not prevent the comparison.
+    pooled. `anchor` is the record of the accepted version, or else of the lowest comparable version. `unstable` has the
+    scores and the reason of each unstable case, as text, by case id. `side_by_side`: the runs count as interleaved
+    although their records do not say so. `any_served`: a change of the served model does not prevent the comparison.
     `unproved_judge` is the uncalibrated judge of the candidate's checks.
     """
 
@@ -79,10 +79,10 @@ class ReadOutputs(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedCases:
-    """The comparable part of two records: the unchanged `cases`, each from the baseline and from the candidate.
+    """The comparable part of two records. `cases` are the unchanged cases, each as (baseline, candidate).
 
-    `left_out` has the reason of each other case by id. `barriers` are the reasons why nothing is comparable, and
-    `remarks` the differences that do not prevent a comparison. `read` counts the outputs of baseline and candidate.
+    `left_out` has the reason of each other case by id. `barriers` are the differences that prevent a comparison,
+    `remarks` those that do not. `read` counts the outputs of the baseline and of the candidate for these cases.
     """
 
     cases: tuple[tuple[CaseRecord, CaseRecord], ...]
@@ -93,7 +93,7 @@ class SharedCases:
 
 
 def mark_concurrent(pair: Pair) -> Pair:
-    """Set `side_by_side` of a pair: true if both sides ran in the same invocations or all are of another tool."""
+    """Set `side_by_side` of a pair: true if both versions ran in the same invocations, or if all runs were imported."""
     if pair.baseline is None:
         return pair
     sides = (pair.baseline, *pair.baseline_again), (pair.candidate, *pair.candidate_again)
@@ -131,10 +131,10 @@ def _read_outputs(cases: Iterable[CaseRecord]) -> ReadOutputs:
 
 
 def served_change(baseline: Record, candidate: Record) -> records.Change | None:
-    """Return the change of the served model: "model", "date" or None.
+    """Return the change of the served model: "model", "date" or None, as `change_of` does.
 
-    "model": another model, several models in one run, or another release although a request names one. "date": another
-    release of the same model. Two model ids give "model" only if a run was served by several. Programs give None.
+    For two different model ids, return "model" only if several models served one of the runs. For a program, return
+    None.
     """
     if candidate.provider == "program":
         return None
@@ -158,7 +158,7 @@ def _barriers(baseline: Record, candidate: Record, change: records.Change | None
     without_prompt = baseline.scenario == SCHEMA_ALONE
     for name, barrier in (
         ("schema", "the schema changed"),
-        ("contract", "what the schema refers to changed"),
+        ("contract", "a file or part that the schema refers to changed"),
         ("datasets", ""),  # `_comparator_changes` says which, which requires a walk over all fields
         ("scenario", "their scenarios differ"),
     ):
@@ -241,8 +241,8 @@ def _drifts(baseline: Record, candidate: Record, change: records.Change | None) 
 class PairedScores:
     """The scores of one metric or field by case, in the baseline (`before`) and in the candidate (`after`).
 
-    A case has one score per replicate; agreement between replicates has one score per case. `tier` is that of a check.
-    `judged`: a judge decided some of the scores.
+    A case has one score per replicate, but a single score for agreement between replicates. `tier` is that of a check,
+    otherwise None. `judged`: a judge decided some of the scores.
     """
 
     name: str
@@ -255,7 +255,7 @@ class PairedScores:
 
 
 def measures(cases: CasePairs, metrics: Iterable[str]) -> Iterator[PairedScores]:
-    """Yield the paired scores of each metric, agreement and field that both versions have in at least one case."""
+    """Yield the paired scores of each metric, agreement and field that both versions have for at least one case."""
     for name in metrics:
         yield from _measure(name, "accuracy", cases)
     for name in AGREEMENT:
@@ -294,8 +294,8 @@ def _agreement(case: CaseRecord, name: str) -> Scores:
 def field_scores(case: CaseRecord, name: str) -> Scores:
     """Return one score per output for a field: 1 for right, 0 for wrong, missing, extra or unreadable.
 
-    The items of an array in one output count together, so a score may be a fraction. If `name` is the path of a
-    check, return the scores of the check.
+    The scores are computed from the counts of the case, so their order is not that of the outputs, and one of them may
+    be a fraction if outputs have several items. If `name` is the path of a check, return the scores of the check.
     """
     if (check := check_of(case, name)) is not None:
         return tuple(score for score in check.scores if score is not None)
@@ -340,7 +340,7 @@ def cut_pair(pair: Pair, case_ids: Container[str]) -> Pair:
 
 
 def without_unstable(pair: Pair, reasons: Mapping[str, str], metric: str) -> Pair:
-    """Return a pair without its unstable cases. Its `unstable` has their scores by `metric` and reasons, as text."""
+    """Return a pair without its unstable cases, whose scores by `metric` and reasons are in its `unstable`."""
     runs = [run for run in pair.runs if run is not None]
     by_run = [{case.case_id: mean_or_none(strict_scores(case, metric)) for case in run.per_case} for run in runs]
     every = {case_id for scores in by_run for case_id in scores}
@@ -353,7 +353,7 @@ def without_unstable(pair: Pair, reasons: Mapping[str, str], metric: str) -> Pai
 
 
 def pooled(record: Record, again: Sequence[Record]) -> Record:
-    """Return a record whose cases also have the outputs of further runs (`again`) of its version."""
+    """Return a record whose unchanged cases also have the scores of further runs (`again`) of its version."""
     if not again:
         return record
     others = by_key((case.question, case) for run in again for case in run.per_case)
@@ -405,8 +405,8 @@ APART = "the two runs have different checks"
 def with_same_checks(pair: Pair) -> Pair:
     """Return a pair with only the checks that are equal in baseline and candidate, weighted as in the candidate.
 
-    Further runs without these checks are dropped. The checks of an uncalibrated judge get no weight, unless all checks
-    are judged. A pair without a baseline is unchanged.
+    Further runs that lack one of these checks are dropped. The checks of an uncalibrated judge get weight 0, unless all
+    checks are judged. A pair without a baseline is unchanged.
     """
     if pair.baseline is None:
         return pair
@@ -461,7 +461,7 @@ def _cut_case(case: CaseRecord, wanted: Mapping[str, CheckRecord]) -> CaseRecord
 
 
 def check_changes(baseline: Record, candidate: Record) -> Iterator[str]:
-    """Yield one remark on the new, changed and deleted checks of the shared cases. Yield nothing if all are equal."""
+    """Yield a remark on new, changed and deleted checks of the shared cases, if there are any."""
     before = {case.case_id: case for case in baseline.per_case}
     changes: dict[str, list[str]] = {}
     for case in candidate.per_case:

@@ -58,7 +58,7 @@ from skill_evaluator.verdicts.decide.rules import (
 )
 
 Results = Sequence[MeasureResult]
-FALSE_NAMES = 0.1  # the share of named cases that may have moved by chance
+FALSE_NAMES = 0.1  # accepted share of named cases that moved by chance
 _HEAVY_TAILS = 5.0  # degrees of freedom of the distribution of case differences
 _KEPT_TO_VARIANCE = 2.71  # ratio of a normal variance to the mean square of its smallest three quarters
 _MIN_MOVED = 3
@@ -66,10 +66,10 @@ _MIN_FIELDS = 3
 
 
 def named_cases(common: SharedCases, primary: MeasureEffects | None, rules: VerdictRules) -> Cases:
-    """Build the changes by case. `broke` and `fixed` have cases whose primary metric moved beyond the tolerance.
+    """Build the changes by case. Cases whose primary metric moved beyond the tolerance are named or counted.
 
-    Such a case also has q at or below `FALSE_NAMES`, or turned from nearly all right to nearly all wrong or back. The
-    others are counted.
+    A case is named in `broke` or `fixed` if its q is at most `FALSE_NAMES`, or if it turned from nearly all right to
+    nearly all wrong or back.
     """
     turned, unreliable = _turns(common, rules.primary_metric)
     if primary is None:
@@ -117,8 +117,8 @@ def _turns(common: SharedCases, primary_metric: str) -> tuple[list[CaseTurn], li
 def _is_turned(before: CaseRecord, after: CaseRecord, means: tuple[float, float], *, is_graded: bool) -> bool:
     """Return whether a case is at least 90 % right in one version and at most 10 % in the other.
 
-    With three or more fields their scores decide, otherwise `means`, but only if the metric has scores other than 0 and
-    1.
+    With three or more fields, the scores of the fields decide. Otherwise `means` decide if `is_graded`, that is, if the
+    metric has scores other than 0 and 1.
     """
     if len(before.fields) >= _MIN_FIELDS:
         scores_of = comparability.field_scores
@@ -167,9 +167,9 @@ _MISSING = "the missing outputs would decide it"
 
 
 def _open_measure(measured: MeasureEffects, pair: Pair, rules: VerdictRules) -> tuple[str, str] | None:
-    """Return the reason why a measure is inconclusive, and the remedy.
+    """Return the reason why a measure is inconclusive, and a remedy, as texts.
 
-    Return None if it is conclusive or not tested, or if only human labels for its judge can help.
+    Return None if it is conclusive or not tested, or if the only remedy is to label outputs for its judge.
     """
     effect, measure, tolerance = measured.effect, measured.measure, rules.tolerance(measured.measure)
     if effect is None or measured.q is None:
@@ -190,10 +190,10 @@ def _open_measure(measured: MeasureEffects, pair: Pair, rules: VerdictRules) -> 
 
 
 def _remedy(measured: MeasureEffects, effect: Effect, pair: Pair, rules: VerdictRules) -> str:
-    """Return the remedies for an inconclusive measure (such as more cases), if its difference D persists.
+    """Format the remedies for an inconclusive measure, such as more cases, if its difference D persists.
 
-    With the t quantile t, a drop is excluded if the standard error is at most (D + tolerance) ÷ t, and significant if
-    it is at most −D ÷ t. More cases reduce only the variance between cases, not that between days.
+    With the t quantile t, a drop is excluded if the standard error is at most (D + tolerance) ÷ t. It is significant if
+    the standard error is at most −D ÷ t. More cases reduce only the variance between cases, not that between days.
     """
     measure, candidate = measured.measure, pair.candidate
     cases, tolerance, levels, ways = len(measure.case_ids), rules.tolerance(measure), rules.levels(measure), []
@@ -304,7 +304,7 @@ def _lift(pair: Pair, results: Results) -> Iterator[str]:
 
 
 def falls_of(losses: Losses, results: Results) -> list[Fall]:
-    """Return the path of each lost field and its means before and after as text, the largest drop first."""
+    """Return each lost field as (path, means before and after as text), the largest drop first."""
     lost = [result for result in results if result.kind == "field" and result.metric in losses.fields]
     lost.sort(key=lambda result: result.difference or 0.0)
     return [(one.metric, f"{one.baseline:.3f} → {one.candidate:.3f}") for one in lost]
@@ -392,7 +392,7 @@ def compare_records(
     wanted: Callable[[PairedScores], bool] = lambda measure: True,
     hidden: Sequence[Pair] = (),
 ) -> ComparisonResult:
-    """Return the comparison of a component from one pair of records per model, by the measures that `wanted` selects.
+    """Compare pairs of records, usually one per model of a component, by the measures that `wanted` selects.
 
     `left_out` has the reason of each skipped model by model id. The pairs of `hidden` count in the correction for
     multiple tests and get no verdict.
@@ -417,7 +417,7 @@ def compare_records(
 
 
 def _with_q(compared: Sequence[Compared], rules: VerdictRules) -> list[Compared]:
-    """Add q to each effect: p adjusted over all measures of the same tier, of all models."""
+    """Set q of each effect: p adjusted over the measures of the same tier in all models."""
     tested = [
         own
         for model in compared
@@ -449,7 +449,7 @@ def _family_of(measure: PairedScores, rules: VerdictRules) -> tuple[str, bool]:
 
 
 def _changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[SinceAccepted | None]:
-    """Return for each pair the critical measure that fell most since its anchor, or None if nothing is compared."""
+    """Return for each pair the change of the critical measure that fell most since its anchor, or None."""
     tested = []
     for index, pair in enumerate(pairs):
         if pair.anchor is not None and (pair.baseline is None or pair.baseline.run_id != pair.anchor.run_id):
@@ -475,7 +475,7 @@ def _changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[
 
 
 def _failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
-    """Return the id of the first earlier run of the version that regressed. Return None if none did."""
+    """Return the id of the oldest pooled run of the candidate's version that regressed. Return None if none did."""
     runs = (*pair.candidate_again, pair.candidate)
     for count, run in enumerate(runs[:-1]):
         compared = measure_pair(replace(pair, candidate=run, candidate_again=runs[:count]), rules.is_critical)
@@ -546,8 +546,9 @@ def _deciding_judge(compared: Compared, results: Results, verdict: VerdictName) 
 
 
 def _coverage(compared: Compared) -> float:
-    """Return the lowest of three shares: the completion of each run, and the comparable cases among the baseline's
-    applicable cases. Without a baseline, return the candidate's completion.
+    """Return the lowest of the completion of both runs and the share of the baseline's cases that are comparable.
+
+    Cases that are not applicable to the candidate do not count. Without a baseline, return the candidate's completion.
     """
     pair, common = compared.pair, compared.common
     if pair.baseline is None or common is None:
@@ -558,7 +559,7 @@ def _coverage(compared: Compared) -> float:
 
 
 def _result(measured: MeasureEffects, compared: Compared, rules: VerdictRules, models: int | None) -> MeasureResult:
-    """Build the result of a measure. `models` is the number of models, or None if too few outputs were scored."""
+    """Build the result of a measure. `models` is the number of models, or None if the coverage is too low."""
     measure, effect, pair, q = measured.measure, measured.effect, compared.pair, measured.q
     levels, tolerance, harm = rules.levels(measure), rules.tolerance(measure), rules.policy.harm
     is_tested, is_field = measure.kind != "reproducibility", measure.kind == "field"

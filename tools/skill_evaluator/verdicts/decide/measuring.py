@@ -1,7 +1,7 @@
 """Measure the difference of each measure of two records, with its confidence interval and p-value.
 
-The case is the unit and differences are paired, so what the outputs of a case share within a run counts as a difference
-between cases. docs/statistics.md has the reasons.
+The case is the unit and differences are paired, so a deviation that all outputs of a case in a run share counts as
+variance between cases. docs/statistics.md has the reasons.
 """
 
 import math
@@ -23,11 +23,11 @@ Floats = NDArray[np.float64]
 Arm = Sequence[Sequence[float]]  # one version: the scores of each case's replicates
 Interval = tuple[float, float]
 
-MAX_MISSED = 0.03  # accepted share of drops of the tolerated size that are called excluded
+MAX_MISSED = 0.03  # accepted probability that a drop of the tolerated size is called excluded
 _SLACK = 1e-9  # a smaller spread is rounding
-_MIN_EQUAL = 3  # this many equal outputs of both versions: the model counts as deterministic
-_MAX_LIMITS = 16  # number of clipping limits
-_FEW = 5  # up to this number of differences, the test of a rise clips few
+_MIN_EQUAL = 3  # equal outputs of a case, both versions together, that count as deterministic
+_MAX_LIMITS = 16  # if there are more differences, only this many serve as clipping limits
+_FEW = 5  # up to this number of cases, the test of a rise clips at most a quarter
 _SPARING = 0.25  # share of the differences that may be clipped if false alarms must be rare
 _STRICT = 0.01  # p below this requires that few differences are clipped
 
@@ -60,7 +60,7 @@ class Effect:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArmStatistics:
-    """The number, mean and variance of each case's scores. A single score has the mean variance of other cases."""
+    """The number, mean and variance of each case's scores. A single score gets the mean variance of other cases."""
 
     counts: Floats
     means: Floats
@@ -68,7 +68,7 @@ class ArmStatistics:
 
     @classmethod
     def of(cls, arm: Arm) -> "ArmStatistics":
-        """Build the statistics of a version. `arm` has the scores of each case."""
+        """Compute the statistics of a version from the scores of each case."""
         sizes = np.fromiter(map(len, arm), int, len(arm))
         scores = np.fromiter(chain.from_iterable(arm), float, int(sizes.sum()))
         starts = np.cumsum(sizes) - sizes
@@ -137,7 +137,7 @@ def paired_effect(
 
 @dataclass(frozen=True, slots=True)
 class _ClippedTests:
-    """Tests for a drop: the first row has the differences unclipped, the others with the largest drops clipped."""
+    """Tests for a drop: the first with unclipped differences, the others with the largest drops clipped."""
 
     means: Floats
     errors: Floats
@@ -150,7 +150,7 @@ class _ClippedTests:
     ) -> "_ClippedTests":
         """Build the tests for a drop, with the symbols of `paired_effect`; s² ÷ C is at least `least`.
 
-        Rows with more than `max_share` of the differences clipped are left out. `day_variance` is added to error².
+        Tests with more than `max_share` of the differences clipped are left out. `day_variance` is added to error².
         Degrees of freedom are Satterthwaite's (doi:10.2307/3002019).
         """
         count = len(differences)
@@ -169,7 +169,7 @@ class _ClippedTests:
 
     @property
     def p(self) -> float:
-        """The smallest p of all rows. Rows with over 25 % of the differences clipped cannot lower it below 1 %."""
+        """The smallest p of all tests. Tests with over 25 % of the differences clipped cannot lower it below 1 %."""
         with np.errstate(divide="ignore", invalid="ignore"):
             p_values = np.where(self.errors > 0.0, t_cdf(self.degrees, self.means / self.errors), 0.5)
         return max(float(p_values.min()), min(_STRICT, float(p_values[self.is_sparing].min())))
@@ -194,7 +194,7 @@ def _clip_limits(ordered: Floats) -> Floats:
 
 
 def replicate_effect(before: ArmStatistics, after: ArmStatistics, day_variance: float = 0.0) -> Effect | None:
-    """Return the effect on these very cases, with their replicates as independent draws.
+    """Return the effect on these cases only, with the replicates as independent draws.
 
     error² = Σ vᵢ (1 ÷ mᵢ + 1 ÷ nᵢ) ÷ C² + (D ÷ 2n)² + `day_variance`, with vᵢ the variance of all outputs of both
     versions to a case around their common mean, as in Fisher's stratified randomisation test, and n the outputs of the
@@ -257,7 +257,7 @@ def day_variance(pair: Pair, before: ArmStatistics) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureEffects:
-    """A measure with the statistics of both versions and its effect, which is None if there is too little data.
+    """A measure with the statistics of both versions and its effect. The effect is None if there are too few scores.
 
     `day_variance` is the variance that two different days add. `is_sampled`: the replicates are independent draws. `q`
     is p adjusted over `family` measures, or None if the measure is not tested.
@@ -275,7 +275,7 @@ class MeasureEffects:
 
     @classmethod
     def of(cls, measure: PairedScores, pair: Pair, common: SharedCases) -> "MeasureEffects":
-        """Measure the difference between the versions of a pair; `common` has their shared cases."""
+        """Compute the effect on a measure of a pair; `common` has the shared cases."""
         before, after = ArmStatistics.of(measure.before), ArmStatistics.of(measure.after)
         has_replicates = measure.kind != "reproducibility"  # agreement is one value per case
         arrays = cls(
@@ -317,7 +317,7 @@ class Compared:
 
 
 def measure_pair(pair: Pair, wanted: Callable[[PairedScores], bool] = lambda measure: True) -> Compared:
-    """Compare the measures of a pair that `wanted` selects. A pair without a baseline has no measures."""
+    """Measure the effects on the measures that `wanted` selects. There are none if the pair is not comparable."""
     like, baseline = comparability.with_same_checks(pair), pair.baseline
     if like.baseline is None or baseline is None:
         return Compared(pair=pair)

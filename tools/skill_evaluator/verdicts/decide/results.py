@@ -19,7 +19,7 @@ from skill_evaluator.stats import unseen_share
 from skill_evaluator.text import listed
 from skill_evaluator.verdicts.decide.comparability import CasePairs, Kind, field_scores
 
-_SLACK = 1e-9  # rounding error of two sums of the same shares in different order
+_SLACK = 1e-9  # bounds the rounding error if the same shares are summed in another order
 _DIGIT = 1e-6  # bounds are rounded outward to this step
 _MAX_NAMED = 5
 _NO_TRUTH = "no ground truth"
@@ -30,7 +30,7 @@ class Missing(FrozenModel):
 
     `n_cases` counts the cases with a value. `lost` describes the missing outputs by case id, the largest share first.
     `baseline_lost` and `candidate_lost` count them. `undefined` has the reason why the metric has no value, by case id.
-    `rests_on` is the share of cases with a ground truth in which the metric has a value.
+    `rests_on` is the share of the cases with a ground truth for which the metric has a value.
     """
 
     worst: float
@@ -94,7 +94,7 @@ def _undefined_cases(cases: CasePairs, metric: str) -> dict[str, str]:
 
 
 def _outputs_of(case: CaseRecord, name: str, kind: Kind) -> list[float | str]:
-    """Return the score of each output of a case, or the reason why it is missing. Return [] for an unscored field."""
+    """Return a score, or the reason why it is missing, for each output. Return [] if a field is not scored."""
     if kind == "field":
         scores = field_scores(case, name)
         lost = [outcome for outcome in case.outcomes if outcome not in ANSWERED]
@@ -121,7 +121,7 @@ def _lost_words(outputs: Sequence[Sequence[float | str]], planned: Sequence[int]
 
 
 def missing_reasons(metric: str, missing: Missing, tolerance: float, required_coverage: float) -> Iterator[str]:
-    """Yield a sentence on a metric's missing outputs, if there are any, and one on cases in which it has no value."""
+    """Yield a sentence on a metric's missing outputs and one on the cases without a value, if there are any."""
     if missing.lost:
         crossing = f": a drop beyond {tolerance:g} is not ruled out" if crosses(missing, tolerance) else ""
         yield (
@@ -219,7 +219,7 @@ class AmountResult(FrozenModel):
 class CaseChange(FrozenModel):
     """A case whose mean primary metric moved by more than the tolerance.
 
-    `fields`: the right and the counted values of each changed field, before → after (`2/5 → 4/5`), by path.
+    `fields`: by path, the right and counted values of each changed field before and after, such as `2/5 → 4/5`.
     """
 
     case_id: str
@@ -314,7 +314,7 @@ class RunSummary(FrozenModel):
 
 
 def calibration_words(judge: str) -> str:
-    """Return as text how to calibrate a judge (by its model id), or how to trust it without labels."""
+    """Format the advice to calibrate a judge (a model id) with human labels, or to trust it without labels."""
     calibrate = f"skill-evaluator judge calibrate --labels labels.jsonl --judge {shlex.quote(judge)}"
     return (
         f"label {MIN_LABELS} outputs in labels.jsonl, run `{calibrate} --format json > .evaluator/calibration.json` "
@@ -347,8 +347,8 @@ def joined_falls(falls: list[Fall]) -> str:
 class ModelVerdict(FrozenModel):
     """The verdict on one model and its reasons.
 
-    `lost_fields` and `lost_cases` fell by more than `policy.harm`; `falls` has the drop of each lost field. `remedy`
-    tells how to decide an inconclusive verdict. `unproved_judge` is the uncalibrated judge of the deciding checks.
+    `lost_fields` and `lost_cases` fell by more than `policy.harm`; `falls` has the drop of each lost field. `remedy` is
+    the way to decide an inconclusive verdict. `unproved_judge` is the uncalibrated judge of the deciding checks.
     `baseline_runs` and `candidate_runs` count the pooled runs. `served`: another model or release answered.
     """
 
@@ -411,7 +411,7 @@ class ModelVerdict(FrozenModel):
 
     @property
     def moved(self) -> list[str]:
-        """The changes behind the verdict as texts: measures that moved, or amounts, or lost cases; the served model."""
+        """The measures that moved, as texts, or else the amounts or cases that regressed. Also the served model."""
         moved = [
             f"{one.metric} {one.baseline:.3f} → {one.candidate:.3f}"
             for one in (*self.metrics, *self.fields)
@@ -427,7 +427,7 @@ class ModelVerdict(FrozenModel):
 
 
 class ComparisonResult(FrozenModel):
-    """The comparison of a component's models with their baselines; `verdict` is that on the worst model.
+    """The comparison of a component's models with their baselines. `verdict` is the worst verdict of its models.
 
     `left_out` has the reason of each model without a run to compare, by model id. `asked_again`: only failed cases were
     run again. `unmeasured` notes that the version on disk has no complete run. `ship` names the version and the model

@@ -30,7 +30,7 @@ from skill_evaluator.verdicts.decide.results import (
 )
 
 MOSTLY = 0.9  # share of outputs that must be right before, and wrong after, for a lost measure
-_MAX_LEFT = 0.5  # share of the outputs of a lost measure that may still be right, with enough cases and replicates:
+_MAX_LEFT = 0.5  # share of a lost measure's outputs that may still be right, if cases and replicates suffice
 _MIN_LOST_CASES, _MIN_LOST_REPLICATES = 3, 5
 CRITICAL_SHARE = 0.7  # share of alpha: critical measures against the baseline
 ACCEPTED_SHARE = 0.2  # share of alpha: critical measures against the accepted version
@@ -50,7 +50,7 @@ class Levels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictRules:
-    """The policy for one component (`skill`), its primary metric, and the share of scored outputs that it requires."""
+    """The policy for one component (`skill`), its primary metric, and the completion that a verdict requires."""
 
     policy: Policy
     skill: str
@@ -100,7 +100,7 @@ class VerdictRules:
         return Levels(fall=self.alpha * (ACCEPTED_SHARE if is_accepted else share), rise=self.alpha / 2)
 
     def has_room(self, metric: str, tolerance: float, before: float | None) -> bool:
-        """Return False if the primary metric scored too low `before` to fall by over `tolerance`, otherwise True."""
+        """Return whether the primary metric can fall from `before` by more than `tolerance`. True for other metrics."""
         return metric != self.primary_metric or before is None or before > tolerance + ROUNDING
 
     @property
@@ -138,7 +138,7 @@ def rules_for(settings: Settings, candidate: Record) -> VerdictRules:
 def verdict_on(
     compared: Compared, measured: MeasureEffects, rules: VerdictRules, levels: Levels, *, collapsed: bool = False
 ) -> VerdictName:
-    """Return the verdict on a measure, limited by its judge and missing outputs. If `collapsed`, it fell surely."""
+    """Return the verdict on a measure, within the limits of its judge and outputs. `collapsed`: no test is needed."""
     tolerance, is_critical = rules.tolerance(measured.measure), rules.is_critical(measured.measure)
     verdict = "regressed" if collapsed else measure_verdict(measured.effect, measured.q, tolerance, levels)
     verdict = judged_verdict(verdict, measured, compared.pair, rules.policy.harm)
@@ -226,7 +226,7 @@ def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Losses:
-    """Losses that means may hide: lost fields and cases, an earlier regression, the drop since the accepted version."""
+    """Losses that means over cases may hide: lost fields and cases, an earlier regression, and a gradual drop."""
 
     fields: tuple[str, ...] = ()
     cases: tuple[CaseChange, ...] = ()
@@ -333,7 +333,7 @@ def _measured_amount(name: str, pair: Pair, baseline: Record, cases: CasePairs) 
 
 
 def amount_results(compared: Compared, rules: VerdictRules, *, covered: bool) -> list[AmountResult]:
-    """Return the result of each amount (tokens, cost, latency), measured or not. `covered`: enough was scored."""
+    """Return the result of each amount (tokens, cost, latency). `covered`: the completion suffices for a verdict."""
     results = []
     for name, amount in compared.amounts.items():
         if not isinstance(amount, str):

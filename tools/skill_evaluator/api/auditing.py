@@ -94,7 +94,7 @@ class Audits:
             audits: The folder of audits.
 
         Returns:
-            The result, and the models without any output.
+            The result, the scores before `without`, the models without any output, and the folder for files.
         """
         return report_audit(request_of(AuditReportRequest, locals()))
 

@@ -13,7 +13,7 @@ from skill_evaluator.display.safe_text import name_text, visible
 MAX_NAMED = 25  # models; more names would hide the points
 _WIDTH, _HEIGHT = 780, 500
 _MARGIN = 0.06
-_TITLE_OFFSET = 52  # pixels from the axis to the name of a quadrant, below its title
+_TITLE_OFFSET = 52  # pixels from the axis to the name of a quadrant, below the axis title
 _NAME_OFFSET = 9  # pixels from a point to its name
 _TITLES = ("ability: % right, mean over scenarios →", "fluctuation: spread over scenarios, points →")
 _UNGRADED = "no grade"

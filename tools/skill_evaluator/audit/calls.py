@@ -198,15 +198,14 @@ class _Grid:
         for (_, case), completion in zip(cells, usable, strict=True):
             if completion is not None:
                 self._scorer.begin(case, completion.text)
-        outcomes = Counter[str]()
+        outcomes, indices = Counter[str](), {case: index for index, case in enumerate(self.outcomes.questions)}
         for (scenario, case), completion, replicate in zip(cells, usable, replicates, strict=True):
             kind, score = replicate.failure.kind if replicate.failure else NOT_RUN, None
             if completion is not None:
                 scored = self._scorer.scored(case, completion.text)
                 kind, score = scored.outcome, scored.metrics[self._metric]
             value = strict_score(kind, score)
-            question = self.outcomes.questions.index(case)
-            cell = model, self._scenarios.index(scenario), question, replicate.call.replicate
+            cell = model, self._scenarios.index(scenario), indices[case], replicate.call.replicate
             self.outcomes.scores[cell] = np.nan if value is None else value
             outcomes[kind] += 1
         return outcomes

@@ -46,8 +46,8 @@ class AuditRunRequest(LimitsOption, AuditFolders):
         "Run in this scenario, or folder of scenarios; repeatable.", (), "--scenario", metavar="NAME"
     )
     models: OnlyModels = ()
-    questions: int | None = option("Draw N cases of each benchmark; default: all.", metavar="N")
-    replicates: int | None = option("Calls per question and scenario; default 2.", None, "-n")
+    questions: int | None = option("Draw N cases of each benchmark; default: settings, else all.", metavar="N")
+    replicates: int | None = option("Calls per question and scenario; default: settings, else 2.", None, "-n")
     seed: int | None = rare("Seed of cases and calls; default: settings.yaml, else 0.")
     resume: bool = flag("Continue the newest audit.")
     run: str | None = option("Continue the audit with this id or in this folder.", metavar="ID")

@@ -4,7 +4,7 @@ Grades are quantiles of the fluctuation and quadrants a median split, both relat
 CreditAudit (arXiv 2602.02515).
 
 An output's score is y = μ + a_t + b_q + (ab)_tq + e_tqr: scenario, question, their interaction, replicate. Every
-scenario has the same questions, so b cancels in σ. Two kinds of noise remain in it:
+scenario has the same questions, so b cancels in σ. Two kinds of noise remain in σ:
 
 * within a scenario, e: the model answers the same prompt differently; estimated from two or more replicates.
 * for other questions like these, (ab) and e: the residual mean square of scenarios × questions ÷ questions. If only

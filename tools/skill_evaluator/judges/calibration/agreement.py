@@ -83,7 +83,7 @@ def _unusable_judge(lines: Sequence[judging.StoredLine]) -> judging.NoUsableOutp
 
 
 def _highest_score(criterion: str, units: Sequence[Unit], declared: int | None) -> int:
-    """Return `declared`, or the end of the shortest scale that has all scores. Raise JudgeError for a higher score."""
+    """Return `declared`, or else the end of the shortest scale with all scores. Raise JudgeError for a higher score."""
     scores = (score for unit in units for score in (*unit.people, *(unit.requests[0] if unit.verdict else ())))
     highest = max(score or 1 for score in scores)
     if declared is not None and highest > declared:

@@ -212,7 +212,7 @@ class _Grid:
 
 
 def read_runs(folder: Path, audit: AuditManifest) -> dict[str, tuple[Path, Manifest]]:
-    """Return (folder, manifest) of each run by model id. Raise AuditError if a run is not as the audit planned it."""
+    """Return (folder, manifest) of each run by model id. Raise AuditError if a run does not match the audit's plan."""
     runs = {}
     for path in sorted(path.parent for path in folder.glob(f"{RUNS}/*/{MANIFEST}")):
         run = read_manifest(path)
@@ -245,7 +245,7 @@ def _answers(folder: Path, run: Manifest, remarks: list[str]) -> Iterator[Replic
 class AuditResults:
     """The result of `audit run`. `tallies` counts all calls of the audit by model, also those of earlier requests.
 
-    `stopped` has the models with a key, each with the reason why some of its calls were not made, or None.
+    `stopped` has, for each model with a key, the reason why some of its calls were not made, or None.
     """
 
     request: AuditRunRequest
@@ -260,7 +260,7 @@ class AuditResults:
 
     @property
     def complete(self) -> bool:
-        """Whether every model to call has a key and is complete."""
+        """Whether every model to call has a key and its calls are complete."""
         has_all = len(self.stopped) == len(self.drawn.configuration.models)
         return has_all and all(map(self.is_complete, self.stopped))
 

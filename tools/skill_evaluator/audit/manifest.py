@@ -423,7 +423,7 @@ def _read_scenarios(folders: AuditFolders, names: Iterable[str]) -> dict[str, Sc
 
 
 def draw_questions(names: Sequence[str], questions: int | None, seed: int, benchmark: str) -> list[str]:
-    """Draw `questions` of the names, or all if it is None, and sort them. Equal arguments give the same draw."""
+    """Draw `questions` names at random (None: all) and return them sorted. Equal arguments give the same draw."""
     ordered = sorted(names)
     if questions is None or questions >= len(ordered):
         return ordered

@@ -63,7 +63,7 @@ class ModelAudit(FrozenModel):
 
 
 class RankEntry(FrozenModel):
-    """A model in a ranking. `reason` is its ability with a note, such as `81.5 (no grade)`."""
+    """A model in a ranking. `reason` is its ability and any note, such as `81.5 (no grade)`."""
 
     model: str
     reason: str

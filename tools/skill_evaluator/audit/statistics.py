@@ -50,7 +50,7 @@ QUADRANT_OF: dict[tuple[bool, bool], Quadrant] = {  # keys: able, stable
 
 
 class Thresholds(FrozenModel):
-    """Quartiles of the fluctuation over the cohort. `cuts`: the upper bounds of 8 grades; {} for 4 grades."""
+    """Quartiles of the fluctuation over the cohort. `cuts`: upper bounds by grade on the scale of 8, else {}."""
 
     q25: float
     q50: float
@@ -111,7 +111,7 @@ def grades_of(fluctuations: Floats, grades: Sequence[str] = QUARTERS) -> list[st
 
 
 def is_settled(fluctuation: float, interval: Interval, noise: float, cuts: Floats) -> bool:
-    """Return whether σ and both ends of its interval have the same grade and the noise is within its bound."""
+    """Return whether a grade is settled: both ends of the interval of σ have it, and its bound is above the noise."""
     low, measured, high = (_grade_index(value, cuts) for value in (interval[0], fluctuation, interval[1]))
     within_noise = measured < len(cuts) and noise > cuts[measured]
     return low == measured == high and not within_noise
@@ -198,7 +198,7 @@ def replicate_noise(cube: Cube) -> Floats | None:
 
 
 def question_noise(cube: Cube) -> Floats | None:
-    """Return the variance that the drawn questions add to each model's σ², in points², or None if it is unknown."""
+    """Return the variance that the draw of questions adds to each model's σ², in points², or None if it is unknown."""
     return _weighted_noise(cube, _interaction_noise)
 
 

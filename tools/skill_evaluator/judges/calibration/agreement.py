@@ -50,9 +50,10 @@ def label_results(
     scales: Mapping[str, int] = MappingProxyType({}),
     families: Mapping[str, str] = MappingProxyType({}),
 ) -> list[results.JudgeResult]:
-    """Measure each judge's agreement and biases. `bar`: minimum κ for trust; `scales`: highest score by criterion.
+    """Measure each judge's agreement with human labels and its biases. `bar`: minimum κ for trust.
 
-    `families` has the family by model id. A judge without a usable verdict gets the reasons (`unusable`) instead.
+    `scales` has the highest score by criterion, `families` the family by model id. A judge without a usable verdict
+    gets the reasons (`unusable`) instead.
     """
     rows = []
     for judge, lines in by_key((one.judge, one) for one in verdicts).items():
@@ -83,7 +84,7 @@ def _unusable_judge(lines: Sequence[judging.StoredLine]) -> judging.NoUsableOutp
 
 
 def _highest_score(criterion: str, units: Sequence[Unit], declared: int | None) -> int:
-    """Return `declared`, or else the end of the shortest scale with all scores. Raise JudgeError for a higher score."""
+    """Return `declared`, or if None the end of the shortest scale that fits. Raise JudgeError for a higher score."""
     scores = (score for unit in units for score in (*unit.people, *(unit.requests[0] if unit.verdict else ())))
     highest = max(score or 1 for score in scores)
     if declared is not None and highest > declared:
@@ -163,7 +164,7 @@ def _confidence(units: Sequence[Unit]) -> results.MeanConfidence | None:
 
 
 def pair_biases(units: Sequence[Unit], own_models: Collection[str]) -> list[results.BiasResult]:
-    """Return position bias, length bias, self-preference and noise, if defined. `own_models`: the judge's family."""
+    """Return position and length bias, self-preference, noise if defined. `own_models`: ids of the judge's family."""
     longer, own_family = list[tuple[Unit, int]](), list[tuple[Unit, int]]()
     for unit in units:
         if isinstance(unit.line, LabelledPair) and unit.requests:
@@ -199,7 +200,7 @@ def _win_share(winner: object, output: int) -> float:
 def score_biases(
     criterion: str, units: Sequence[Unit], highest: int, own_models: Collection[str]
 ) -> list[results.BiasResult]:
-    """Return leniency, length bias, self-preference and noise, if defined. `own_models`: the judge's family."""
+    """Return leniency, length bias, self-preference and noise if defined. `own_models`: ids of the judge's family."""
     scored = [(unit, unit.line) for unit in units if unit.verdict is not None and isinstance(unit.line, ScoredItem)]
     lengths = [(len(item.output), unit.verdict - unit.label) for unit, item in scored if item.output is not None]
     gaps: dict[bool, list[float]] = {True: [], False: []}

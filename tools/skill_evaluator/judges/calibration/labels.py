@@ -32,7 +32,7 @@ class LabelledItem(StrictModel):
     input: str | None = None
 
     def as_item(self, kind: type[ItemT]) -> ItemT:
-        """Return the item as a `kind`, the form that judges get. Raise JudgeError if the label has no texts."""
+        """Return the item as a `kind` for judges. Raise JudgeError if the label lacks a text that `kind` requires."""
         try:
             return kind.model_validate(self.model_dump(exclude_none=True))
         except ValidationError as problem:

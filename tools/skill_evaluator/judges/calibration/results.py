@@ -72,7 +72,7 @@ class BiasResult(FrozenModel):
 
 
 class DimensionDetection(FrozenModel):
-    """Detection in a dimension: shares of corrupted pairs that are reported, and of controls that are not."""
+    """Detection in a dimension: the share of corrupted pairs reported, and the share of controls not reported."""
 
     dimension: Label
     sensitivity: Estimate
@@ -96,7 +96,7 @@ class DimensionRate(FrozenModel):
 
 
 class BatchResult(FrozenModel):
-    """The rates of a batch. `too_few`: under 100 pairs. `rated`: number of labels by severity, human then judge's."""
+    """The rates of a batch. `too_few`: under 100 pairs. `rated`: labels by human severity, then the judge's."""
 
     pairs: NonNegativeInt
     too_few: bool
@@ -125,7 +125,7 @@ class SentenceErrors(FrozenModel):
 
 
 class JudgeResult(FrozenModel):
-    """One judge. `sentences`: errors by sentence, and `""` for all. `unusable` is set if no output counts."""
+    """One judge's result. `sentences`: errors by sentence, `""` for all. `unusable`: set if no output counts."""
 
     judge: str
     agreement: list[LabelAgreement] = []

@@ -54,10 +54,7 @@ _IN_BATCHES = "the calls were made in batches (transport: batch): half the cost 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTally:
-    """Counts, total cost and median latency of a model's calls. Unknown figures are None.
-
-    `outcomes` counts calls by kind, such as `scored`. `hit_rate` is the share of input tokens read from a cache.
-    """
+    """A model's calls, counted by outcome, with their cost, cache hit rate and median latency. None: unknown."""
 
     planned: int
     outcomes: Mapping[str, int]

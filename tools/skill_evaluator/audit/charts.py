@@ -134,7 +134,6 @@ def _model_layers(shown: Sequence[dict[str, Any]], axes: _Axes) -> list[Any]:
 
 
 def _grade_encodings(names: Iterable[str]) -> tuple[alt.Color, alt.Shape]:
-    """Return the encodings of the grades, best first, as colours and as shapes."""
     plain = {_UNGRADED}.intersection(shown := set(names))
     scale = next((list(scale) for scale in SCALES.values() if shown - plain <= {*scale}), sorted(shown - plain))
     graded = [*(scale if shown - plain else ()), *plain]

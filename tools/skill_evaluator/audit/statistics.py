@@ -203,10 +203,7 @@ def question_noise(cube: Cube) -> Floats | None:
 
 
 def binomial_noise(cube: Cube) -> Floats | None:
-    """Return the variance of each model's scores if outputs were independent: Σ w²·p(1 − p) ÷ questions, in points².
-
-    Return None if the number of questions of a benchmark is unknown.
-    """
+    """Return the binomial variance of each model's scores, Σ w²·p(1 − p) ÷ questions in points², or None if unknown."""
     if not all(name in cube.questions for name in cube.benchmarks):
         return None
     counts = np.array([cube.questions[name] for name in cube.benchmarks], dtype=np.float64)

@@ -150,7 +150,7 @@ def test_noise_and_equal_scores_give_warnings() -> None:
     assert noisy
     assert any("explains the whole fluctuation of" in warning and noisy[0] in warning for warning in result.warnings)
     still = audit(cube_of([[50.0] * 8, [60.0] * 8, [70.0] * 8, [80.0] * 8]))
-    assert any("every score is the same in every scenario" in warning for warning in still.warnings)
+    assert any("each model has the same score in every scenario" in warning for warning in still.warnings)
 
 
 def test_missing_replicates_are_counted() -> None:

@@ -43,10 +43,11 @@ class Audits:
         Args:
             benchmarks: Components to audit on; default: audit.benchmarks (settings.yaml), else all with output:
                 choice.
-            scenarios: Scenarios of .evaluator/scenarios, or a folder there; default: all outside of folders.
+            scenarios: Scenarios of .evaluator/scenarios, or a folder there; default: audit.scenarios (settings.yaml),
+                else all outside of folders.
             models: Only these models of models.yaml.
-            questions: Draw N cases of each benchmark, by the seed; default: all.
-            replicates: Calls per question and scenario; default 2.
+            questions: Draw N cases of each benchmark, by the seed; default: audit.questions, else all.
+            replicates: Calls per question and scenario; default: audit.replicates, else 2.
             seed: Seed of the drawn cases and of the calls; default: `seed` of settings.yaml, else 0.
             max_cost: Maximum cost of all models together, in USD.
             max_calls: Maximum calls over all models, without retries.
@@ -94,7 +95,7 @@ class Audits:
             audits: The folder of audits.
 
         Returns:
-            The result, and the models without any output.
+            The result, the scores before `without`, the models without any output, and the folder for files.
         """
         return report_audit(request_of(AuditReportRequest, locals()))
 
@@ -105,10 +106,10 @@ class Audits:
 
         Args:
             family: A folder of .evaluator/scenarios; default: the scenarios outside of folders.
-            trial: An audit in these scenarios; default: the newest.
+            trial: An audit in at least two of these scenarios; default: the newest such audit.
             audits: The folder of audits.
 
         Returns:
-            The findings of each scenario, and the verdict on the family.
+            The findings of each scenario, the scores of the trial, and the verdict on the family.
         """
         return check_scenarios(request_of(ScenariosCheckRequest, locals()))

@@ -56,7 +56,7 @@ _IN_BATCHES = "the calls were made in batches (transport: batch): half the cost 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTally:
-    """A model's calls. `outcomes` counts them by kind, such as `scored`. `latency_s` is the median. None: unknown."""
+    """A model's calls, counted by outcome, with their cost, cache hit rate and median latency. None: unknown."""
 
     planned: int
     outcomes: Mapping[str, int]
@@ -97,7 +97,7 @@ class CallTally:
 
     @property
     def usd_per_output(self) -> float | None:
-        """The cost of all calls in USD per output. None if the cost is unknown or there is no output."""
+        """The cost of all calls ÷ the number of outputs, in USD. None if the cost is unknown or there is no output."""
         return None if self.cost_usd is None or not self.answered else self.cost_usd / self.answered
 
 
@@ -132,7 +132,7 @@ class GatheredAudit:
 
 
 def gather(folder: Path, folders: AuditFolders) -> GatheredAudit:
-    """Read and score every run of an audit. Raise AuditError if its folder, cases or runs do not match its manifest."""
+    """Read and score every run of an audit. Raise AuditError if `folder` has no audit, or its runs or cases changed."""
     if not (folder / AUDIT).is_file():
         raise AuditError(f"{folder} is not an audit: it has no {AUDIT}")
     manifest = read_audit_manifest(folder / AUDIT)
@@ -191,28 +191,27 @@ class _Grid:
         self._scored: dict[tuple[str, str], Scored | Future[Scored]] = {}  # key: case id and text
 
     def add(self, model: int, replicates: Sequence[Replicate]) -> Counter[str]:
-        """Store the scores of a model's calls. Return the number of calls by kind of outcome, such as `scored`."""
+        """Store the scores of the calls of the model at an index. Return the number of calls by kind of outcome."""
         cells = [replicate.call.case_id.split("/")[1:] for replicate in replicates]
         usable = [replicate.completion if replicate.failure is None else None for replicate in replicates]
         for (_, case), completion in zip(cells, usable, strict=True):
             if completion is not None and (case, completion.text) not in self._scored:
                 self._scored[case, completion.text] = self._scorer.begin(case, completion.text)
-        outcomes = Counter[str]()
+        outcomes, indices = Counter[str](), {case: index for index, case in enumerate(self.outcomes.questions)}
         for (scenario, case), completion, replicate in zip(cells, usable, replicates, strict=True):
             kind, score = replicate.failure.kind if replicate.failure else NOT_RUN, None
             if completion is not None:
                 scored = wait_for(self._scored[case, completion.text])
                 kind, score = scored.outcome, scored.metrics[self._metric]
             value = strict_score(kind, score)
-            question = self.outcomes.questions.index(case)
-            cell = model, self._scenarios.index(scenario), question, replicate.call.replicate
+            cell = model, self._scenarios.index(scenario), indices[case], replicate.call.replicate
             self.outcomes.scores[cell] = np.nan if value is None else value
             outcomes[kind] += 1
         return outcomes
 
 
 def read_runs(folder: Path, audit: AuditManifest) -> dict[str, tuple[Path, Manifest]]:
-    """Return (folder, manifest) of each run by model id. Raise AuditError if a run is not as the audit planned it."""
+    """Return (folder, manifest) of each run by model id. Raise AuditError if a run does not match the audit's plan."""
     runs = {}
     for path in sorted(path.parent for path in folder.glob(f"{RUNS}/*/{MANIFEST}")):
         run = read_manifest(path)
@@ -243,9 +242,9 @@ def _answers(folder: Path, run: Manifest, remarks: list[str]) -> Iterator[Replic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditResults:
-    """An audit after the calls of a request. `tallies` has the calls by model.
+    """The result of `audit run`. `tallies` counts all calls of the audit by model, also those of earlier requests.
 
-    `stopped` has the models with a key, each with the reason why some of its calls were not made, or None.
+    `stopped` has, for each model with a key, the reason why some of its calls were not made, or None.
     """
 
     request: AuditRunRequest
@@ -254,19 +253,19 @@ class AuditResults:
     stopped: Mapping[str, str | None]
 
     def is_complete(self, model_id: str) -> bool:
-        """Return whether the calls of a model were not stopped and have enough outputs (`required_coverage`)."""
+        """Return whether a model's calls were not stopped and enough of them (`required_coverage`) have an output."""
         tally, required = self.tallies[model_id], self.drawn.configuration.settings.required_coverage
         return self.stopped[model_id] is None and tally.answered >= required * tally.planned
 
     @property
     def complete(self) -> bool:
-        """Whether every model to call has a key and is complete."""
+        """Whether every model to call has a key and its calls are complete."""
         has_all = len(self.stopped) == len(self.drawn.configuration.models)
         return has_all and all(map(self.is_complete, self.stopped))
 
     @property
     def next_step(self) -> str:
-        """The next command after its purpose: `report: <command>` or `to continue: <command>`."""
+        """The next command: `report: <command>` if every call has an output, else `to continue: <command>`."""
         request, folder = self.request, self.drawn.folder
         unanswered = sum(self.tallies[name].planned - self.tallies[name].answered for name in self.stopped)
         if self.complete and not unanswered:
@@ -287,7 +286,7 @@ class AuditResults:
 
 
 def run_audit(request: AuditRunRequest, drawn: DrawnAudit, watch: Watch) -> AuditResults:
-    """Make the missing calls of an audit, count the outcomes of all its calls and return them."""
+    """Write a new audit's audit.json and make the missing calls. Return the counts of all calls of the audit."""
     audit, configuration, folder = drawn.manifest, drawn.configuration, drawn.folder
     earlier = read_runs(folder, audit)
     runs = []

@@ -13,7 +13,7 @@ from skill_evaluator.display.safe_text import name_text, visible
 MAX_NAMED = 25  # models; more names would hide the points
 _WIDTH, _HEIGHT = 780, 500
 _MARGIN = 0.06
-_TITLE_OFFSET = 52  # pixels from the axis to the name of a quadrant, below its title
+_TITLE_OFFSET = 52  # pixels from the axis to the name of a quadrant, below the axis title
 _NAME_OFFSET = 9  # pixels from a point to its name
 _TITLES = ("ability: % right, mean over scenarios →", "fluctuation: spread over scenarios, points →")
 _UNGRADED = "no grade"
@@ -134,7 +134,6 @@ def _model_layers(shown: Sequence[dict[str, Any]], axes: _Axes) -> list[Any]:
 
 
 def _grade_encodings(names: Iterable[str]) -> tuple[alt.Color, alt.Shape]:
-    """Return the encodings of the grades, best first, as colours and as shapes."""
     plain = {_UNGRADED}.intersection(shown := set(names))
     scale = next((list(scale) for scale in SCALES.values() if shown - plain <= {*scale}), sorted(shown - plain))
     graded = [*(scale if shown - plain else ()), *plain]

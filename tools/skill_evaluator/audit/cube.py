@@ -54,9 +54,9 @@ class Outcomes:
 class Cube:
     """The scores of an audit, [models, scenarios, benchmarks] in per cent; NaN if missing.
 
-    `weights` has one weight per benchmark; their sum is 1. `outcomes` has the scores of each output by benchmark; None:
-    unknown. `questions` has the number of questions by benchmark; a benchmark is absent if its number is unknown.
-    `treatment` says which scores were excluded or centered; None: none.
+    `weights` has one weight per benchmark; their sum is 1. `outcomes` has the scores of the outputs by benchmark; None
+    if they are unknown. `questions` has the number of questions by benchmark; a benchmark is absent if its number is
+    unknown. `treatment` says which scores were excluded or centered; None if no scores were.
     """
 
     models: tuple[str, ...]
@@ -105,7 +105,7 @@ class Cube:
         )
 
     def centered(self) -> Self:
-        """Return the cube with centered scores, by benchmark: score − scenario's mean over the models + mean of all."""
+        """Replace each scenario's mean over the models by the mean of its benchmark. `outcomes` do not change."""
         means = self.scores.mean(axis=0, keepdims=True)
         return replace(self, scores=self.scores - means + means.mean(axis=1, keepdims=True))
 
@@ -115,7 +115,7 @@ class Cube:
 
     @property
     def replicates(self) -> int | None:
-        """The number of calls per question, the minimum over the benchmarks; None if outputs are not known."""
+        """The number of replicates per question, the minimum over the benchmarks. None if `outcomes` are unknown."""
         return None if self.outcomes is None else min(known.scores.shape[3] for known in self.outcomes.values())
 
 
@@ -141,17 +141,17 @@ def cube_of_scores(
 def cube_of_outcomes(
     models: Sequence[str], scenarios: Sequence[str], outcomes: Mapping[str, Outcomes], *, weights: Mapping[str, float]
 ) -> Cube:
-    """Build a cube from the outputs by benchmark. A score is NaN if one of its questions has no measured output."""
+    """Build a cube from `outcomes` by benchmark. A score is NaN if one of its questions has no measured output."""
     scores = np.stack([100.0 * benchmark.means.mean(axis=2) for benchmark in outcomes.values()], axis=2)
     cube = cube_of_scores(models, scenarios, tuple(outcomes), scores, weights=weights)
     return replace(cube, outcomes=outcomes, questions={name: len(known.questions) for name, known in outcomes.items()})
 
 
 def without_gaps(cube: Cube, missing: Missing, source: str) -> Cube:
-    """Return the cube without the questions, scenarios or models (`missing`) that lack scores.
+    """Exclude from a cube the questions, scenarios or models (`missing`) that lack a score.
 
-    Return the cube itself if no score is missing. Raise AuditError if one is missing and `missing` is "refuse", or is
-    "questions" while `outcomes` are unknown, or would exclude everything. `source` names the cube in the error.
+    Return the cube itself if no score is missing. Otherwise raise AuditError if `missing` is "refuse", if it is
+    "questions" and `outcomes` are unknown, or if nothing would be left. `source` names the cube in the error.
     """
     holes = np.asarray(np.isnan(cube.scores).any(axis=2))
     if not holes.any():
@@ -166,8 +166,8 @@ def without_gaps(cube: Cube, missing: Missing, source: str) -> Cube:
         ]
         more = f"; and {len(gaps) - _MAX_NAMED} more models" if len(gaps) > _MAX_NAMED else ""
         raise AuditError(
-            f"{source} lacks scores of {'; '.join(gaps[:_MAX_NAMED])}{more}: complete the scores, or leave out what "
-            f"lacks them: {'' if cube.outcomes is None else '--missing questions, '}--missing scenarios or "
+            f"{source} lacks scores of {'; '.join(gaps[:_MAX_NAMED])}{more}: complete the scores, or exclude the "
+            f"incomplete ones with {'' if cube.outcomes is None else '--missing questions, '}--missing scenarios or "
             "--missing models"
         )
     models, scenarios = list(cube.models), list(cube.scenarios)
@@ -198,7 +198,7 @@ def _complete_questions(cube: Cube, outcomes: Mapping[str, Outcomes], source: st
 
 
 def read_cube(path: Path, *, weights: Mapping[str, float], missing: Missing = "refuse") -> Cube:
-    """Read a CSV table of scores and treat missing ones as in `without_gaps`. Raise AuditError for an invalid table."""
+    """Read a CSV table of scores; treat missing scores as in `without_gaps`. Raise AuditError for an invalid table."""
     benchmarks, cells = _read_scores(path)
     models = tuple(dict.fromkeys(model for model, _ in cells))
     scenarios = tuple(dict.fromkeys(scenario for _, scenario in cells))
@@ -264,7 +264,7 @@ def _outcome_rows(cube: Cube, outcomes: Mapping[str, Outcomes]) -> Iterator[Sequ
                 for question, scores in zip(benchmark.questions, benchmark.scores[m, t], strict=True):
                     for replicate, score in enumerate(scores):
                         if not np.isnan(score):
-                            digits = np.format_float_positional(score, trim="-")  # the fewest that identify a float32
+                            digits = np.format_float_positional(score, trim="-")  # the shortest exact form
                             yield model, scenario, name, question, replicate, digits
 
 

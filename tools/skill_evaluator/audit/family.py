@@ -44,10 +44,9 @@ class ScenarioRemark(FrozenModel):
 
 
 class Trial(FrozenModel):
-    """An audit whose scenarios include those of the family that is checked.
+    """The results of an audit in at least two of the scenarios to check, limited to these scenarios.
 
-    `scores` are in per cent right, by model and then scenario. `neutrality` is the verdict on whether the scenarios are
-    neutral.
+    `scores` are in per cent right, by model and then scenario. `neutrality` says if the scenarios are equally hard.
     """
 
     audit: str
@@ -68,7 +67,7 @@ class FamilyCheck(FrozenModel):
 
 
 def check_scenarios(request: ScenariosCheckRequest) -> FamilyCheck:
-    """Check a family's templates and read its trial, if any. Raise ConfigError if there is no template."""
+    """Check a family's templates and read its trial, if any. Raise ConfigError if the family has no template."""
     paths = family_paths(request.config, request.family)
     if not paths:
         raise ConfigError(
@@ -107,7 +106,7 @@ def similarity(first: Scenario, second: Scenario) -> float:
 
 
 def check_templates(scenarios: Sequence[Scenario]) -> Iterator[ScenarioRemark]:
-    """Yield a remark if there are too few templates, and for each unreviewed one, unknown placeholder and near-copy."""
+    """Yield remarks on too few templates, unreviewed templates, unknown placeholders and near-copies."""
     if len(scenarios) < MIN_SCENARIOS:
         message = f"{len(scenarios)} scenarios; an audit requires at least {MIN_SCENARIOS}"
         yield _remark("error", None, "too few", message)
@@ -131,7 +130,7 @@ def _remark(severity: Literal["error", "warning"], scenario: str | None, rule: s
 
 
 def _trial(request: ScenariosCheckRequest, scenarios: Sequence[Scenario]) -> Trial | None:
-    """Return the trial that `request` names, else the newest audit with at least two of these scenarios, else None."""
+    """Return the trial that `request` names, or the newest audit in at least two of the scenarios, or None."""
     if request.trial is not None:
         trial = _read_trial(request, request.trial, scenarios)
         if trial is None:
@@ -145,7 +144,7 @@ def _trial(request: ScenariosCheckRequest, scenarios: Sequence[Scenario]) -> Tri
             if (trial := _read_trial(request, folder, scenarios)) is not None:
                 return trial
         except SkillEvaluatorError as problem:
-            print(f"warning: no trial: {visible(str(problem))}", file=sys.stderr)
+            print(f"warning: not used as the trial: {visible(str(problem))}", file=sys.stderr)
     return None
 
 

@@ -1,4 +1,4 @@
-"""The file audit.json, drawn from benchmarks (components), scenarios and models, each with its digest."""
+"""Draw an audit from benchmarks (components), scenarios and models; audit.json has the digest of each."""
 
 import datetime
 import random
@@ -81,7 +81,7 @@ class AuditedBenchmark(FrozenModel):
 
     @property
     def left_out(self) -> list[str]:
-        """A list with a sentence on the cases that some model does not accept; empty if there are none."""
+        """A list with one sentence on all cases that some model does not accept; empty if there are none."""
         names = listed([f"{case_id} ({why})" for case_id, why in self.not_applicable.items()])
         return [f"'{self.name}': skipped for every model, since not applicable to some: {names}"] if names else []
 
@@ -252,7 +252,7 @@ class DrawnAudit:
 
     @property
     def changes(self) -> list[str]:
-        """The changes since the audit was drawn: scenarios, files and cases of benchmarks, and settings of models."""
+        """The names of scenarios, benchmark files, cases and model settings that changed since the audit was drawn."""
         audit = self.manifest
         settings = {model.id: settings_digest(model) for model in self.configuration.models}
         changed = [f"scenario '{name}'" for name, old in audit.scenarios.items() if self.scenarios[name].digest != old]
@@ -349,7 +349,7 @@ def _new_audit(request: AuditRunRequest) -> DrawnAudit:
 
 
 def _find_audit(reference: str, audits: Path) -> Path:
-    """Return the folder of an audit, which `reference` names by folder, id or `latest`."""
+    """Return the folder of the audit that `reference` names: a folder, an id or `latest`."""
     if (Path(reference) / AUDIT).is_file():
         return Path(reference)
     ids = [folder.name for folder in audit_folders(audits)]
@@ -423,7 +423,7 @@ def _read_scenarios(folders: AuditFolders, names: Iterable[str]) -> dict[str, Sc
 
 
 def draw_questions(names: Sequence[str], questions: int | None, seed: int, benchmark: str) -> list[str]:
-    """Draw `questions` of the names (None: all) and sort them. Equal names, seed and benchmark give the same draw."""
+    """Draw `questions` names at random (None: all) and return them sorted. Equal arguments give the same draw."""
     ordered = sorted(names)
     if questions is None or questions >= len(ordered):
         return ordered

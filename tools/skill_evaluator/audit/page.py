@@ -1,4 +1,4 @@
-"""What an audit shows: its report as a page of blocks, its size, the outcomes of its calls, and checks of scenarios."""
+"""Print an audit: the report, also as files, the size of a dry run, the counts of calls and the check of scenarios."""
 
 import shlex
 import sys
@@ -87,7 +87,7 @@ def site_audit(result: AuditResult) -> dict[str, Any]:
 
 
 def write_audit(reported: ReportedAudit) -> list[Path]:
-    """Write report, cube and charts (if altair is installed) to `reported.out`. Return the paths, [] if it is None."""
+    """Write the report, the scores and, if altair is installed, charts. Return the paths, or [] if `out` is None."""
     out, page = reported.out, audit_page(reported.result)
     if out is None:
         return []
@@ -115,7 +115,8 @@ def draw(page: Page, folder: Path) -> list[Path]:
 def _summary_blocks(result: AuditResult) -> Iterator[Block]:
     yield ForMedia(("terminal", "markdown"), [Heading("Stability audit", level=2)])
     yield ForMedia(("site",), [Heading("Grades and advice")])
-    yield ForMedia(("terminal", "markdown"), [Closing(list(_conclusion(result)))])  # the site has it above the heading
+    # the site shows the conclusion above the heading
+    yield ForMedia(("terminal", "markdown"), [Closing(list(_conclusion(result)))])
     yield Line(f"{_size_text(result)}.")
     style = "yellow" if result.neutrality.verdict.startswith("not") else ""
     yield Line("Neutrality: ", _neutrality_text(result), style=style)
@@ -350,7 +351,7 @@ _REMARKS = ("scenario", "", "rule", "remark")
 
 
 def print_size(drawn: DrawnAudit, form: Format) -> None:
-    """Print the size of an audit to stdout."""
+    """Print the planned calls of an audit and their estimated cost to stdout."""
     audit = drawn.manifest
     content = {
         "scenarios": list(audit.scenarios),

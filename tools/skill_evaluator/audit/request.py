@@ -20,7 +20,7 @@ from skill_evaluator.library.options import (
     rare,
 )
 
-Missing = Literal["refuse", "questions", "scenarios", "models"]  # an error, or the rows to exclude for missing scores
+Missing = Literal["refuse", "questions", "scenarios", "models"]  # an error, or the items to exclude if they lack scores
 
 
 @options
@@ -37,17 +37,17 @@ class AuditFolders(LibraryOptions):
 
 @options
 class AuditRunRequest(LimitsOption, AuditFolders):
-    """The options of `audit run`. Omitted values are those in settings.yaml or in the audit to resume."""
+    """The options of `audit run`. An omitted value is that of the audit to resume, or else of the configuration."""
 
     benchmarks: tuple[str, ...] = option(
-        "Component to audit on; default: audit.benchmarks (settings).", (), "--benchmark", metavar="NAME"
+        "Component; repeatable; default: audit.benchmarks (settings).", (), "--benchmark", metavar="NAME"
     )
     scenarios: tuple[str, ...] = option(
         "Run in this scenario, or folder of scenarios; repeatable.", (), "--scenario", metavar="NAME"
     )
     models: OnlyModels = ()
-    questions: int | None = option("Draw N cases of each benchmark; default: all.", metavar="N")
-    replicates: int | None = option("Calls per question and scenario; default 2.", None, "-n")
+    questions: int | None = option("Draw N cases of each benchmark; default: settings, else all.", metavar="N")
+    replicates: int | None = option("Calls per question and scenario; default: settings, else 2.", None, "-n")
     seed: int | None = rare("Seed of cases and calls; default: settings.yaml, else 0.")
     resume: bool = flag("Continue the newest audit.")
     run: str | None = option("Continue the audit with this id or in this folder.", metavar="ID")
@@ -70,7 +70,7 @@ class AuditReportRequest(AuditFolders):
     centered: bool = flag("Subtract the mean of each scenario before computing σ.")
     without: tuple[str, ...] = option("Leave out this scenario; repeatable.", (), metavar="SCENARIO")
     weights: tuple[str, ...] = rare("Weight of a benchmark; repeatable.", (), "--weight", metavar="NAME=W")
-    missing: Missing = rare("If scores are missing: refuse, or what to exclude.", "refuse")
+    missing: Missing = rare("If scores are missing: refuse, or exclude these.", "refuse")
     grades: int = rare("Number of grades: 4, or 8 for 20 models or more.", 4, metavar="4|8")
     out: Path | None = option("Folder for page and charts; default: the audit's folder.", metavar="DIR")
 
@@ -79,5 +79,5 @@ class AuditReportRequest(AuditFolders):
 class ScenariosCheckRequest(AuditFolders):
     """The options of `scenarios check`."""
 
-    family: str | None = argument("A folder in .evaluator/scenarios; default: the files there.", None)
-    trial: Path | None = option("Audit whose scores are shown; default: the newest of these.", metavar="DIR")
+    family: str | None = argument("Family (folder) to check; default: scenarios in no folder.", None)
+    trial: Path | None = option("Audit whose scores to show; default: the newest that fits.", metavar="DIR")

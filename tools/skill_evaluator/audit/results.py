@@ -41,7 +41,7 @@ class BenchmarkFigures(FrozenModel):
 
 
 class ModelAudit(FrozenModel):
-    """One model; `grade` and `quadrant` are relative to the cohort and null for a model alone."""
+    """The figures of one model. `grade` and `quadrant` are relative to the other models, and null if there are none."""
 
     model: str
     ability: float
@@ -63,7 +63,7 @@ class ModelAudit(FrozenModel):
 
 
 class RankEntry(FrozenModel):
-    """A model in a ranking; `reason` begins with the ability."""
+    """A model in a ranking. `reason` is its ability and any note, such as `81.5 (no grade)`."""
 
     model: str
     reason: str
@@ -72,7 +72,7 @@ class RankEntry(FrozenModel):
 class Regime(FrozenModel):
     """A use of models and the models to prefer for it, best first.
 
-    `left_out`: in the agentic regime the models without a grade from AAA to AA-.
+    `left_out` has the models without a grade from AAA to AA-, in the agentic regime only.
     """
 
     title: str
@@ -82,7 +82,7 @@ class Regime(FrozenModel):
 
 
 class BenchmarkUsed(FrozenModel):
-    """A benchmark of the audit. `questions` is their number, or null if it is unknown."""
+    """A benchmark of the audit. `questions` is the number of its questions, or null if it is unknown."""
 
     name: str
     weight: float
@@ -131,8 +131,8 @@ def audit(
 ) -> AuditResult:
     """Compute the result of an audit from its scores. `tallies` has the calls by model, if they are known.
 
-    `bins` is the number of grades. If `centered`, all figures except the neutrality are those of the centered scores.
-    Raise AuditError if there are fewer than two scenarios, if `bins` is unknown or if it requires more models.
+    `bins` is the number of grades. If `centered`, abilities, fluctuations and grades are those of the centered scores.
+    Raise AuditError if there are fewer than two scenarios, if `bins` is neither 4 nor 8, or if 8 requires more models.
     """
     if len(cube.scenarios) < 2:
         raise AuditError(f"an audit requires at least 2 scenarios, better 10; this one has {len(cube.scenarios)}")
@@ -245,7 +245,8 @@ def shares_by_benchmark(cube: Cube, model: int) -> dict[str, float]:
 def regimes_of(models: Sequence[ModelAudit]) -> dict[str, Regime]:
     """Return the regimes `agentic`, `single-shot` and `cost-sensitive` by name, each with its models, best first.
 
-    Agentic ranks only the grades AAA to AA-, single-shot all models, cost-sensitive only predictable baselines.
+    Agentic ranks only the grades AAA to AA-, single-shot all models, cost-sensitive only predictable baselines,
+    by cost if it is known for all of them, else by ability.
     """
     by_ability = sorted(models, key=lambda model: -model.ability)
     agentic, left_out, single_shot = [], [], []
@@ -296,7 +297,7 @@ def _output_warnings(cube: Cube, models: Sequence[ModelAudit]) -> Iterator[str]:
 
 def _grade_warnings(cube: Cube, models: Sequence[ModelAudit]) -> Iterator[str]:
     if len(models) > 1 and np.ptp(cube.overall, axis=1).max() == 0:
-        yield "every score is the same in every scenario: look at the outputs (outcomes.csv) and at the scenarios"
+        yield "each model has the same score in every scenario: look at the outputs (outcomes.csv) and at the scenarios"
         return
     noisy = [model.model for model in models if model.corrected == 0 and model.fluctuation > 0]
     if noisy:
@@ -312,7 +313,7 @@ def _grade_warnings(cube: Cube, models: Sequence[ModelAudit]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedAudit:
-    """An audit's result, its scores before `--without`, the models without outputs, and the folder to write or None."""
+    """A result, the scores before `--without`, the models without outputs, and the folder to write to or None."""
 
     result: AuditResult
     cube: Cube
@@ -321,7 +322,7 @@ class ReportedAudit:
 
 
 def report_audit(request: AuditReportRequest) -> ReportedAudit:
-    """Compute the result of an audit or table of scores. Raise AuditError if it or an option is invalid."""
+    """Compute the result of an audit or of a table of scores. Raise AuditError if an input or option is invalid."""
     weights = _read_weights(request.weights)
     folder, absent, remarks = None, [], []
     tallies: Mapping[str, CallTally] = {}

@@ -4,7 +4,7 @@ Grades are quantiles of the fluctuation and quadrants a median split, both relat
 CreditAudit (arXiv 2602.02515).
 
 An output's score is y = μ + a_t + b_q + (ab)_tq + e_tqr: scenario, question, their interaction, replicate. Every
-scenario has the same questions, so b cancels in σ. Two kinds of noise remain in it:
+scenario has the same questions, so b cancels in σ. Two kinds of noise remain in σ:
 
 * within a scenario, e: the model answers the same prompt differently; estimated from two or more replicates.
 * for other questions like these, (ab) and e: the residual mean square of scenarios × questions ÷ questions. If only
@@ -36,7 +36,7 @@ QUARTERS = ("AAA", "AA", "A", "BBB")
 _FINER = ("AAA", "AA+", "AA", "AA-", "A+", "A", "A-", "BBB")
 SCALES = {len(scale): scale for scale in (QUARTERS, _FINER)}
 GRADE_ORDER = {grade: index for index, grade in enumerate(_FINER)}  # the grades of both scales, best first
-MIN_MODELS_FOR_FINER_GRADES = 20  # gives each grade more than two models
+MIN_MODELS_FOR_FINER_GRADES = 20  # 2.5 models per grade
 MIN_SCENARIOS_TO_COMPARE = 4
 NEUTRALITY_LIMIT = 3.4  # standard errors; at most 9 % of neutral audits exceed it (`benchmarks/audit_neutrality.py`)
 _TOLERANCE = 1e-9  # points; rounding errors do not change a grade
@@ -50,7 +50,7 @@ QUADRANT_OF: dict[tuple[bool, bool], Quadrant] = {  # keys: able, stable
 
 
 class Thresholds(FrozenModel):
-    """Quartiles of the fluctuation over the cohort. `cuts`: upper bounds by grade, if there are more than 4 grades."""
+    """Quartiles of the fluctuation over the cohort. `cuts`: upper bounds by grade on the scale of 8, else {}."""
 
     q25: float
     q50: float
@@ -66,7 +66,7 @@ class Medians(FrozenModel):
 
 
 class ScenarioEffect(FrozenModel):
-    """The median shift of a scenario over the models; `ratio` is its size in standard errors."""
+    """The shift of a scenario in points, the median over the models; `ratio` is its size in standard errors."""
 
     scenario: str
     shift: float
@@ -75,7 +75,7 @@ class ScenarioEffect(FrozenModel):
 
 
 class Neutrality(FrozenModel):
-    """Whether the scenarios are equally hard. `means` has each scenario's mean over the models, in order."""
+    """The test whether all scenarios are equally hard. `means` has each scenario's mean over the models, in order."""
 
     means: list[float]
     range: float = Field(description="largest less smallest mean")
@@ -85,7 +85,7 @@ class Neutrality(FrozenModel):
 
 
 def scale_of(bins: int, models: int) -> tuple[str, ...]:
-    """Return the 4 or 8 (`bins`) grades, best first. Raise AuditError for other `bins`, or 8 with too few models."""
+    """Return the scale of 4 or 8 grades, best first. Raise AuditError for other `bins`, or 8 with too few models."""
     if bins not in SCALES:
         raise AuditError(f"--grades {bins}: expected {' or '.join(map(str, SCALES))}")
     if bins > len(QUARTERS) and models < MIN_MODELS_FOR_FINER_GRADES:
@@ -103,7 +103,7 @@ def _grade_index(fluctuation: float, cuts: Floats) -> int:
 
 
 def grades_of(fluctuations: Floats, grades: Sequence[str] = QUARTERS) -> list[str | None]:
-    """Return the grade of each model; it is None if there is only one model."""
+    """Return the grade of each model, or [None] for a single model. `grades` is the scale, best first."""
     if len(fluctuations) < 2:
         return [None] * len(fluctuations)
     cuts = upper_bounds(fluctuations, len(grades))
@@ -111,7 +111,7 @@ def grades_of(fluctuations: Floats, grades: Sequence[str] = QUARTERS) -> list[st
 
 
 def is_settled(fluctuation: float, interval: Interval, noise: float, cuts: Floats) -> bool:
-    """Return whether σ and both ends of its interval have one grade, and the noise is not above its upper bound."""
+    """Return whether a grade is settled: both ends of the interval of σ have it, and its bound is above the noise."""
     low, measured, high = (_grade_index(value, cuts) for value in (interval[0], fluctuation, interval[1]))
     within_noise = measured < len(cuts) and noise > cuts[measured]
     return low == measured == high and not within_noise
@@ -160,7 +160,7 @@ def shifts_of(overall: Floats) -> tuple[Floats, Floats]:
 
 
 def neutrality_of(cube: Cube) -> Neutrality:
-    """Test whether a scenario is harder or easier for all models. Fewer than 2 models or 4 scenarios give no shifts."""
+    """Test whether a scenario is harder or easier for all models, if there are 2 models and 4 scenarios or more."""
     models, scenarios = cube.overall.shape
     means = cube.overall.mean(axis=0)
     limit, effects = None, []
@@ -198,12 +198,12 @@ def replicate_noise(cube: Cube) -> Floats | None:
 
 
 def question_noise(cube: Cube) -> Floats | None:
-    """Return the variance of each model's scores over other questions, in points², or None if it is unknown."""
+    """Return the variance that the draw of questions adds to each model's σ², in points², or None if it is unknown."""
     return _weighted_noise(cube, _interaction_noise)
 
 
 def binomial_noise(cube: Cube) -> Floats | None:
-    """Return Σ w²·p(1 − p) ÷ questions by model in points², the variance of independent outputs, or None if unknown."""
+    """Return the binomial variance of each model's scores, Σ w²·p(1 − p) ÷ questions in points², or None if unknown."""
     if not all(name in cube.questions for name in cube.benchmarks):
         return None
     counts = np.array([cube.questions[name] for name in cube.benchmarks], dtype=np.float64)
@@ -212,12 +212,12 @@ def binomial_noise(cube: Cube) -> Floats | None:
 
 
 def without_noise(variance: Floats, noise: Floats) -> Floats:
-    """Return √(variance − noise) of each model in points; 0 if the noise explains all of the variance."""
+    """Return √(variance − noise) of each model in points, or 0 if the noise is larger than the variance."""
     return np.sqrt(np.maximum(variance - noise, 0.0))
 
 
 def fluctuation_interval(variance: float, noise: float, scenarios: int) -> Interval | None:
-    """Return the 95 % confidence interval of σ from the variance s² over T scenarios. Return None if there is no noise.
+    """Return the 95 % confidence interval of σ from the variance s² over T scenarios. Return None if `noise` is 0.
 
     With variance v of the noise, (T − 1)s² ÷ v has a noncentral χ² distribution with T − 1 degrees of freedom and
     noncentrality (T − 1)σ² ÷ v; the interval inverts it. An upper bound below the measured s is replaced by s.
@@ -241,7 +241,7 @@ def fluctuation_interval(variance: float, noise: float, scenarios: int) -> Inter
 
 
 def widest_interval(variance: float, noise: float, scenarios: int) -> Interval | None:
-    """Return the union of the intervals of σ over noise variances up to `noise`. Return None if `noise` is 0."""
+    """Return the union of the intervals of σ for ten noise variances up to `noise`. Return None if `noise` is 0."""
     levels = [fluctuation_interval(variance, noise * part, scenarios) for part in np.arange(1, 11) / 10]
     intervals = [interval for interval in levels if interval is not None]
     return (min(low for low, _ in intervals), max(high for _, high in intervals)) if intervals else None
@@ -250,7 +250,7 @@ def widest_interval(variance: float, noise: float, scenarios: int) -> Interval |
 def ability_interval(cube: Cube, model: int) -> Interval | None:
     """Return the 95 % confidence interval of μ of the model at an index. Return None if its variance is 0 or unknown.
 
-    It is Student's t on the questions' mean scores if outputs are known, else binomial, and is limited to 0 to 100.
+    The interval is Student's t of the questions' mean scores if outputs are known, else binomial; within 0 to 100.
     """
     ability = float(cube.overall[model].mean())
     if cube.outcomes is not None:

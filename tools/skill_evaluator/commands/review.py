@@ -74,7 +74,7 @@ class ReviewAddOptions(cli.ConfigOption):
 def review_add(options: ReviewAddOptions) -> int:
     """Queue pairs of a file for people to label. Adding twice changes nothing.
 
-    The file is in the format of `judge pairwise` or `judge regression`, which queue doubtful items with --review.
+    The file has the format of `judge pairwise` or `judge regression`. Their option --review queues doubtful items.
     """
     judge = library_of(options).judge
     fresh, queued = judge.queue_for_review(options.file, options.dimensions, sample=options.sample, seed=options.seed)
@@ -85,7 +85,7 @@ def review_add(options: ReviewAddOptions) -> int:
 
 @cli.options
 class ReviewExportOptions(cli.ConfigOption):
-    labels: Path = cli.option("Labels to extend, or a new file; replaces the items' labels.", ..., metavar="FILE")
+    labels: Path = cli.option("File to create or extend; replaces labels of the same items.", ..., metavar="FILE")
 
 
 def review_export(options: ReviewExportOptions) -> int:

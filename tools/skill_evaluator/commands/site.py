@@ -30,7 +30,7 @@ def site_build(options: SiteBuild) -> int:
 def site_serve(options: ServedSite) -> int:
     """Show the website on this machine until Ctrl-C; with documents and outputs. Makes no call.
 
-    The address contains a token, without which nobody can read the pages. They are deleted when the server ends.
+    The address contains a token, without which nobody can read the pages. The pages are deleted when the server ends.
     """
     for number in {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}:  # SIGHUP: the terminal was closed
         signal.signal(number, signal.default_int_handler)

@@ -40,7 +40,7 @@ PROBES: Mapping[str, str] = MappingProxyType(
 )
 ALL_DIMENSIONS = "all dimensions"
 _WORSE = "candidate_worse"
-_WINNERS: Mapping[str | None, int | str] = {_WORSE: 1, "same": "tie", "candidate_better": 2}  # baseline, candidate
+_WINNERS: Mapping[str | None, int | str] = {_WORSE: 1, "same": "tie", "candidate_better": 2}  # output 1 is the baseline
 
 
 def label_results(
@@ -50,7 +50,11 @@ def label_results(
     scales: Mapping[str, int] = MappingProxyType({}),
     families: Mapping[str, str] = MappingProxyType({}),
 ) -> list[results.JudgeResult]:
-    """Measure each judge's agreement and biases. `scales`: highest score by criterion; `families`: family by model."""
+    """Measure each judge's agreement with human labels and its biases. `bar`: minimum κ for trust.
+
+    `scales` has the highest score by criterion, `families` the family by model id. A judge without a usable verdict
+    gets the reasons (`unusable`) instead.
+    """
     rows = []
     for judge, lines in by_key((one.judge, one) for one in verdicts).items():
         agreement, biases = list[results.LabelAgreement](), list[results.BiasResult]()
@@ -80,7 +84,7 @@ def _unusable_judge(lines: Sequence[judging.StoredLine]) -> judging.NoUsableOutp
 
 
 def _highest_score(criterion: str, units: Sequence[Unit], declared: int | None) -> int:
-    """Return `declared`, or the end of the shortest scale that has all scores. Raise JudgeError for a higher score."""
+    """Return `declared`, or if None the end of the shortest scale that fits. Raise JudgeError for a higher score."""
     scores = (score for unit in units for score in (*unit.people, *(unit.requests[0] if unit.verdict else ())))
     highest = max(score or 1 for score in scores)
     if declared is not None and highest > declared:
@@ -160,7 +164,7 @@ def _confidence(units: Sequence[Unit]) -> results.MeanConfidence | None:
 
 
 def pair_biases(units: Sequence[Unit], own_models: Collection[str]) -> list[results.BiasResult]:
-    """Return position and length bias, self-preference and noise if defined. `own_models`: of the judge's family."""
+    """Return position and length bias, self-preference, noise if defined. `own_models`: ids of the judge's family."""
     longer, own_family = list[tuple[Unit, int]](), list[tuple[Unit, int]]()
     for unit in units:
         if isinstance(unit.line, LabelledPair) and unit.requests:
@@ -228,8 +232,8 @@ def _bias_rows(
 def with_probe(name: str, labels: Labels) -> Labels:
     """Add the text of a probe to each scored output, to the worse output of each pair, and to output 1 of a tie.
 
-    Ids end in `/` and the probe's name. JSON outputs and pairs without `human` are skipped. Raise JudgeError for an
-    unknown probe.
+    The new ids end in `/` and the probe's name. JSON outputs and pairs without `human` are skipped. Raise JudgeError
+    for an unknown probe.
     """
     if name not in PROBES:
         raise JudgeError(f"no probe '{name}' {nearest(name, PROBES)}")
@@ -264,7 +268,7 @@ def probe_biases(
 
 
 def _values_by_item(units: Iterable[Unit]) -> dict[str, float]:
-    """Return the judge's score, or its preference (0 to 1) for the output with a probe's text, by item id."""
+    """Return the judge's score, or its preference (0 to 1) for the output that a probe changes, by item id."""
     return {
         unit.line.id: unit.verdict if isinstance(unit.line, ScoredItem) else _preference(unit, _worse_output(unit.line))
         for unit in units
@@ -355,7 +359,7 @@ def alerts_of(
     policy: JudgePolicy,
     calibration: results.JudgeCalibration | None,
 ) -> list[regression.RateAlert]:
-    """Return an alert for each judge and dimension whose rate of regressions has a limit."""
+    """Compare the rate of regressions with its limit, for each judge and each dimension that has a limit."""
     alerts = []
     for judge in judges:
         errors, problem = _measured_errors(judge.judge, prompts, calibration)

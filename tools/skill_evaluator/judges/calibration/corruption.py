@@ -44,7 +44,7 @@ Corrupted = tuple[str, Impact]
 
 
 class Corruption(NamedTuple):
-    """A corruption in one dimension. `apply(prompt, output, random)` corrupts an output or returns None."""
+    """A kind of corruption. `apply(prompt, output, random)` corrupts an output, or returns None if it cannot."""
 
     dimension: str
     apply: Callable[[str, str, Random], Corrupted | None]

@@ -1,4 +1,4 @@
-"""Read human labels and judges' verdicts from JSON Lines, and join them by item. Texts are optional in both."""
+"""Read human labels and judges' verdicts from JSON Lines, and join them by item. Outputs are optional in both."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,14 +25,14 @@ Scores = Annotated[tuple[Level, ...], _AsTuple, Field(min_length=1)]
 
 
 class LabelledItem(StrictModel):
-    """The fields that the labels of all kinds of items share."""
+    """The fields that labels of outputs, pairs and sentences share."""
 
     id: Label = Field(min_length=1)
     stratum: Label = Field(default="all", description="the kind of item; a judge is measured by kind")
     input: str | None = None
 
     def as_item(self, kind: type[ItemT]) -> ItemT:
-        """Return the item as a `kind`, the form that judges get. Raise JudgeError if the label has no texts."""
+        """Return the item as a `kind` for judges. Raise JudgeError if the label lacks a text that `kind` requires."""
         try:
             return kind.model_validate(self.model_dump(exclude_none=True))
         except ValidationError as problem:
@@ -132,7 +132,7 @@ def _parse_label(value: Any) -> LabelLine:
 
 
 def read_verdicts(path: Path, labels: Labels) -> list[StoredLine]:
-    """Read the verdicts on labelled items; print the number of others. Raise JudgeError if no item is labelled."""
+    """Read the verdicts on labelled items; print the number of skipped items. Raise JudgeError if all are skipped."""
     labelled = {(line.mode, line.id) for line in labels.lines if isinstance(line, LabelledPair | ScoredItem)}
     verdicts, unlabelled = list[StoredLine](), dict[str, tuple[int, str]]()
     for number, line in _unique_lines(path, _parse_verdict):

@@ -72,7 +72,7 @@ class BiasResult(FrozenModel):
 
 
 class DimensionDetection(FrozenModel):
-    """Sensitivity: share of a dimension's corruptions that the judge reports; specificity: of controls not reported."""
+    """Detection in a dimension: the share of corrupted pairs reported, and the share of controls not reported."""
 
     dimension: Label
     sensitivity: Estimate
@@ -96,7 +96,7 @@ class DimensionRate(FrozenModel):
 
 
 class BatchResult(FrozenModel):
-    """A batch with labelled pairs; `too_few`: under 100. `rated`: labels by human, then judge's severity."""
+    """The rates of a batch. `too_few`: under 100 pairs. `rated`: labels by human severity, then the judge's."""
 
     pairs: NonNegativeInt
     too_few: bool
@@ -125,7 +125,7 @@ class SentenceErrors(FrozenModel):
 
 
 class JudgeResult(FrozenModel):
-    """One judge. `sentences`: errors by sentence, and of all under `""`. `unusable`: the reason for missing figures."""
+    """One judge's result. `sentences`: errors by sentence, `""` for all. `unusable`: set if no output counts."""
 
     judge: str
     agreement: list[LabelAgreement] = []

@@ -204,10 +204,7 @@ class Repository:
         return self._answer("merge-base", "--is-ancestor", commit, descendant) is not None
 
     def add(self, parents: Sequence[str], files: Mapping[str, bytes], message: str) -> str | None:
-        """Create a commit: the tree of the last parent with `files` (content by path) added or replaced.
-
-        Return the commit id, or None if no file changes. No branch is moved.
-        """
+        """Commit `files` (content by path) onto the tree of the last parent. Return the id; None if nothing changes."""
         for path in files:
             if "\0" in path or any(part.lower() in ("", ".", "..", ".git") for part in path.split("/")):
                 raise GitError(f"{path!a} cannot be the path of a file in a repository")

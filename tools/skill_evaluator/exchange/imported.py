@@ -288,8 +288,8 @@ def import_results(
 ) -> list[tuple[Record, Path, bool]]:
     """Record another tool's results. Return (record, path of its file, whether it is new) for each model.
 
-    Create the component if it does not exist. Raise LeaderboardError for invalid results, or if neither the file nor
-    the request names the component, the version or the model.
+    Create a missing component. Raise LeaderboardError for invalid results, or for a component, version or model that
+    neither the file nor the request names.
     """
     records = []
     for run in read_results(request.file, on_problem):

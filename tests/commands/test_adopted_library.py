@@ -165,6 +165,14 @@ def test_adopt_refuses_settings_it_cannot_extend(skills: Library) -> None:
     assert (skills.root / SETTINGS).read_text() == text
 
 
+def test_adopt_checks_all_files_before_it_writes_one(skills: Library) -> None:
+    before = (skills.root / SETTINGS).read_text()
+    (skills.root / ".github").write_text("x")
+    done = skills.call("init", "--adopt", "--workflows", "--yes")
+    assert (done.code, "a folder must go there; move it away" in done.err) == (2, True)
+    assert (skills.root / SETTINGS).read_text() == before
+
+
 def test_adopt_writes_workflows_on_request(skills: Library) -> None:
     nowhere = skills.root.with_name("nowhere")
     assert skills.call("init", str(nowhere), "--adopt").refuses(f"{nowhere} is not a folder")

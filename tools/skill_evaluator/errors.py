@@ -23,7 +23,7 @@ def refuse(problem: SkillEvaluatorError) -> None:
 
 
 class InternalError(SkillEvaluatorError):
-    """A bug whose traceback was already printed; exit code 1."""
+    """A bug of this program. Its traceback was already printed; exit code 1."""
 
     exit_code = EXIT_BUG
 

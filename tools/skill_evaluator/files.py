@@ -47,7 +47,7 @@ class FrozenModel(BaseModel):
 
     @classmethod
     def view(cls, source: object, **values: Any) -> Self:
-        """Build the model from `values`. Copy all other fields from the attributes of `source`, if it has them."""
+        """Build the model from `values`. Copy each other field from the attribute of `source` with its name, if any."""
         names = (name for name in cls.model_fields if name not in values and hasattr(source, name))
         return cls(**{name: getattr(source, name) for name in names}, **values)
 
@@ -72,7 +72,7 @@ _ANY_FILE = SizeLimit(max_bytes=64_000_000)
 
 
 def read_text(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit: SizeLimit = _ANY_FILE) -> str:
-    """Read a text file. Raise `error` if it is missing, unreadable, too large or not UTF-8. Line ends become `\\n`."""
+    """Return the text of a file. Raise `error` if it cannot be read or is not UTF-8. Line ends become `\\n`."""
     return decoded(read_bytes(path, error, limit), path, error)
 
 
@@ -88,7 +88,7 @@ def decoded(content: bytes, path: Path, error: type[SkillEvaluatorError] = Confi
 
 
 def read_bytes(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit: SizeLimit = _ANY_FILE) -> bytes:
-    """Read a file's bytes; raise `error` if it is missing, unreadable or too large."""
+    """Return the bytes of a file. Raise `error` if it is missing, unreadable or larger than `limit`."""
     with open_file(path, error) as handle:
         size = os.fstat(handle.fileno()).st_size
         content = handle.read(min(size, limit.max_bytes) + 1)
@@ -137,9 +137,9 @@ def _load_json(text: str, *, finite: bool = True) -> Any:
     if len(text) > _MAX_JSON_COMMAS and text.count(",") > _MAX_JSON_COMMAS:
         raise ValueError(f"it has more than {_MAX_JSON_COMMAS:,} values, or commas in its texts")
     if finite and "\\" not in text:
-        with contextlib.suppress(ValueError):  # errors are located below
-            (value,) = from_json(f"[{text}]", allow_inf_nan=False)  # the parser has one level more than is read
-            written = to_json(value)  # duplicate keys reduce the number of colons, and 1e999 becomes Infinity
+        with contextlib.suppress(ValueError):  # the parser below locates errors
+            (value,) = from_json(f"[{text}]", allow_inf_nan=False)  # accepts 201 levels: the added list and 200 more
+            written = to_json(value)  # lacks the colon of a duplicate key; 1e999 becomes Infinity
             if written.count(b":") == text.count(":") and b"Infinity" not in written:
                 return value
 
@@ -165,7 +165,7 @@ def _load_json(text: str, *, finite: bool = True) -> Any:
         value = json.loads(text, **strict)
     except RecursionError:
         raise ValueError(too_deep) from None
-    if text.count("[") + text.count("{") > _MAX_JSON_LEVELS:  # only then can it be too deep
+    if text.count("[") + text.count("{") > _MAX_JSON_LEVELS:  # fewer brackets cannot nest too deeply
         level: list[Any] = [[value]]
         for _ in range(_MAX_JSON_LEVELS + 1):
             members = (child for part in level for child in (part.values() if isinstance(part, dict) else part))
@@ -186,7 +186,7 @@ def validated(model: type[ModelT], value: Any, path: Path, error: type[SkillEval
 
 
 def first_problem(problem: ValidationError, model: type[BaseModel] | None = None, path: Path | None = None) -> str:
-    """Describe the first problem of a ValidationError: message, key path, file (`path`, if not None) and any advice."""
+    """Format the first problem of a ValidationError: message, key path, file (if `path` is given) and any advice."""
     details = problem.errors(include_url=False)[0]
     message, advice = problem_message(details, model, path)
     kinds = ("constrained-float", "literal[")  # pydantic's markers for union members, which are not keys
@@ -294,7 +294,7 @@ def storing(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked(lock_path: Path, seconds: float = 60.0) -> Iterator[None]:
-    """Hold a file lock in the block. Raise StorageError if another process holds it for `seconds` or writing fails."""
+    """Hold a file lock in the block. Raise StorageError if it is not free within `seconds` or cannot be created."""
     with storing(lock_path):
         lock_path.parent.mkdir(parents=True, exist_ok=True)
     lock = try_lock(lock_path, seconds)
@@ -307,7 +307,7 @@ def locked(lock_path: Path, seconds: float = 60.0) -> Iterator[None]:
 
 
 def try_lock(lock_path: Path, seconds: float = 0.0) -> "FileLock | None":
-    """Acquire a file lock. Return None if another process holds it for `seconds`. Raise StorageError on failure."""
+    """Acquire a file lock. Return None if it is not free in time. Raise StorageError if it cannot be created."""
     from filelock import FileLock, Timeout
 
     with storing(lock_path):
@@ -320,7 +320,7 @@ def try_lock(lock_path: Path, seconds: float = 0.0) -> "FileLock | None":
 
 
 class LinesWriter:
-    """A JSON Lines file to append to. Each line is written at once, so a killed process loses no line."""
+    """A JSON Lines file to append to. Lines are written without a buffer, so a killed process loses no line."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -383,7 +383,7 @@ def read_lines(
 def read_checked(
     path: Path, check: Callable[[Any], CheckedT], error: type[SkillEvaluatorError] = ConfigError
 ) -> Iterator[tuple[int, CheckedT]]:
-    """Yield the number and the checked value of each line of a JSON Lines file. Raise `error` for an invalid line."""
+    """Yield the number and `check(value)` of each line of a JSON Lines file. Raise `error` for an invalid line."""
     for number, value in read_lines(path, error):
         try:
             yield number, check(value)

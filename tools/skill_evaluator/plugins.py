@@ -8,14 +8,14 @@ from skill_evaluator.errors import ConfigError, SkillEvaluatorError
 
 
 def names(group: str) -> list[str]:
-    """Return the names that installed packages add to an entry point group."""
+    """Return the names of the entry points of a group, in all installed packages."""
     from importlib.metadata import entry_points
 
     return [entry.name for entry in entry_points(group=group)]
 
 
 def load(group: str, name: str, kind: type) -> Any:
-    """Load a plugin of a group. Return None if no package has it. Raise ConfigError if it fails or is not a `kind`."""
+    """Load a plugin by name; None if no package has it. Raise ConfigError if it fails to load or is not a `kind`."""
     from importlib.metadata import entry_points
 
     entries = list(entry_points(group=group, name=name))
@@ -26,7 +26,7 @@ def load(group: str, name: str, kind: type) -> Any:
 
 
 def call(label: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return the result of a plugin's `function`. Convert an unexpected exception to a ConfigError with `label`."""
+    """Call `function` of a plugin. Convert an unexpected exception to a ConfigError that begins with `label`."""
     try:
         return function(*arguments)
     except (SkillEvaluatorError, MemoryError):

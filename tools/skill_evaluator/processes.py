@@ -34,7 +34,7 @@ def hide_from_children(variables: Iterable[str]) -> None:
 
 
 def child_environment() -> dict[str, str]:
-    """Return the environment of this process without variables hidden from children and variables named `*_API_KEY`."""
+    """Return the environment variables except those named `*_API_KEY` or passed to `hide_from_children`."""
     hidden = {name for name in os.environ if name in _key_variables or name.endswith("_API_KEY")}
     return {name: value for name, value in os.environ.items() if name not in hidden}
 
@@ -58,7 +58,7 @@ class Program:
 class ProcessResult:
     """The result of a program that was run."""
 
-    reason: EndReason  # `absent`: it could not be started
+    reason: EndReason  # `absent`: it could not be started; `timeout`: also if it was cancelled
     code: int | None = None  # exit code, negative for a signal; None if it could not be started
     stdout: bytes = b""  # cut at the limit
     stderr: bytes = b""  # only its end
@@ -101,13 +101,13 @@ def run_process(program: Program, stdin: bytes = b"", cancelled: threading.Event
                 start_new_session=True,
             )
         except (OSError, ValueError) as problem:  # no such program or folder, or a NUL in the arguments
-            text = str(problem).partition("] ")[2] or str(problem)  # the number of the error is left out
+            text = str(problem).partition("] ")[2] or str(problem)  # the error number is omitted
             return ProcessResult(reason="absent", stderr=text.encode(), program=program)
         with process:
             try:
                 reason = _wait(process, program, (out, errors), cancelled)
             finally:
-                with suppress(OSError):  # all processes of the group have ended
+                with suppress(OSError):  # raised if all processes of the group have ended
                     os.killpg(process.pid, signal.SIGKILL)
         size = errors.seek(0, os.SEEK_END)
         stdout = os.pread(out.fileno(), program.output_bytes, 0)
@@ -119,7 +119,7 @@ def _wait(
     process: subprocess.Popen[bytes], program: Program, outputs: Sequence[IO[bytes]], cancelled: threading.Event | None
 ) -> EndReason:
     if program.memory_bytes is not None and sys.platform == "linux":
-        with suppress(OSError, ValueError):  # the program has ended, or has a lower limit
+        with suppress(OSError, ValueError):  # raised if the program has ended or has a lower limit
             resource.prlimit(process.pid, resource.RLIMIT_DATA, (program.memory_bytes, program.memory_bytes))
     deadline, has_ended = time.monotonic() + program.seconds, False
     while True:

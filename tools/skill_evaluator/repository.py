@@ -69,7 +69,7 @@ class Repository:
         return self._line_or_none("symbolic-ref", "--quiet", "--short", name)
 
     def address(self, remote: str) -> str | None:
-        """Return the URL of a remote and remove its credentials. Return None if there is no such remote."""
+        """Return the URL of a remote without its credentials. Return None if there is no such remote."""
         url = self._line_or_none("remote", "get-url", remote)
         return None if url is None else _CREDENTIALS.sub("", url)
 
@@ -83,14 +83,14 @@ class Repository:
         return self._line_or_none("check-ignore", "--", str(path.absolute())) is not None
 
     def relative_path(self, path: Path) -> str:
-        """Resolve links in a path. Return it relative to the root. Raise GitError if it is outside the repository."""
+        """Return a path relative to the root, with links resolved. Raise GitError if it is outside the repository."""
         try:
             return path.resolve().relative_to(self.root.resolve()).as_posix()
         except ValueError:
             raise GitError(f"{path} is outside the repository {self.root}") from None
 
     def relative_path_without_links(self, path: Path) -> str:
-        """Return a path relative to the root. Raise GitError if it is outside the repository or contains a link."""
+        """Return a path relative to the root. Raise GitError if it is outside, or leads through a link in the root."""
         relative, ancestor = self.relative_path(path), Path(os.path.abspath(path))  # noqa: PTH100 (links must not be resolved)
         while ancestor.resolve() != self.root.resolve():
             if ancestor.is_symlink() or ancestor == ancestor.parent:
@@ -112,11 +112,11 @@ class Repository:
         pathspec = [] if folder in ("", ".") else ["--", f"{folder}/"]
         listing = self._text("ls-tree", "-r", "-z", "--full-tree", commit, *pathspec)
         entries = (entry.partition("\t") for entry in listing.split("\0") if entry)
-        # removes the six digits of the mode
-        return {path: mode[12:] for mode, _, path in entries if mode[7:11] == "blob"}
+        # an entry begins with mode, type and id: "100644 blob 3af3d45f…"
+        return {path: start[12:] for start, _, path in entries if start[7:11] == "blob"}
 
     def work_files(self) -> dict[str, str | None]:
-        """Return the blob id of each file that is not ignored, by path. New, changed and deleted files have None."""
+        """Return the blob id of each tracked or new file, by path. It is None for new, changed and deleted files."""
         entries = (entry.partition("\t") for entry in self._text("ls-files", "-s", "-z", "--full-name").split("\0"))
         modes = ((mode.split(), path) for mode, _, path in entries if path)
         files: dict[str, str | None] = {path: blob for (mode, blob, _), path in modes if mode != "160000"}  # submodules
@@ -124,7 +124,7 @@ class Repository:
         return files | dict.fromkeys(filter(None, changed))
 
     def changed_since(self, commit: str) -> set[str]:
-        """Return the paths of the files that were changed, added or deleted since a commit, without ignored files."""
+        """Return the paths of the files that were changed, added or deleted since a commit, except ignored files."""
         options = ("--name-only", "--no-renames", "--no-ext-diff", "--ignore-submodules=dirty", "-z")
         changed = self._text("diff", *options, commit, "--", env=_harmless(self.root))
         new = self._text("ls-files", "-o", "-z", "--full-name", "--exclude-standard")
@@ -138,11 +138,11 @@ class Repository:
 
     @property
     def is_shallow(self) -> bool:
-        """Whether the clone is shallow."""
+        """Whether the clone lacks the older part of the history."""
         return self._text("rev-parse", "--is-shallow-repository").strip() == "true"
 
     def contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
-        """Return the content of each blob, by blob id."""
+        """Return the content of each blob, by blob id. Raise GitError if this clone lacks a blob."""
         ids = list(dict.fromkeys(blobs))
         if not ids:
             return {}
@@ -159,7 +159,7 @@ class Repository:
         return contents
 
     def fetch(self, branch: str) -> str | None:
-        """Fetch a branch of `origin`. Return its commit id, or None if there is none. Raise GitError if git fails."""
+        """Fetch a branch of `origin` and return its commit id. Return None if `origin` has no such branch."""
         self._refuse_name(branch)
         local_ref = f"refs/remotes/origin/{branch}"
         try:
@@ -171,7 +171,7 @@ class Repository:
         return self.commit(local_ref)
 
     def fetch_commit(self, address: str, ref: str, env: Mapping[str, str]) -> str:
-        """Fetch a branch, tag or commit (`ref`) from a URL and return the commit id. Raise GitError if that fails."""
+        """Fetch a branch, tag or commit id (`ref`) from a URL; return the commit id. Raise GitError if that fails."""
         local_ref = f"{_FETCHED}/{ref}"
         self._run("fetch", *_FETCH_OPTIONS, "--depth=1", "--", address, f"{ref}:{local_ref}", env=env)
         return self._text("rev-parse", "--verify", f"{local_ref}^{{commit}}").strip()
@@ -204,7 +204,7 @@ class Repository:
         return self._answer("merge-base", "--is-ancestor", commit, descendant) is not None
 
     def add(self, parents: Sequence[str], files: Mapping[str, bytes], message: str) -> str | None:
-        """Commit files by path onto the last parent. Return the commit id, or None if nothing changes."""
+        """Commit `files` (content by path) onto the tree of the last parent. Return the id; None if nothing changes."""
         for path in files:
             if "\0" in path or any(part.lower() in ("", ".", "..", ".git") for part in path.split("/")):
                 raise GitError(f"{path!a} cannot be the path of a file in a repository")
@@ -227,7 +227,7 @@ class Repository:
         return self._text("commit-tree", tree, *onto, "-m", message, env=_IDENTITY).strip()
 
     def push(self, commit: str, branch: str) -> bool:
-        """Push a commit to a branch of `origin`. Return False if the branch has moved. Raise GitError if it fails."""
+        """Push a commit to a branch of `origin`. Return False if the branch has moved. Raise GitError if git fails."""
         self._refuse_name(branch)
         try:
             self._run("push", "--porcelain", "origin", f"{commit}:refs/heads/{branch}")
@@ -242,7 +242,7 @@ class Repository:
         return True
 
     def _answer(self, *arguments: str) -> str | None:
-        """Return the stripped output of a git command. Return None if its exit code is 1, which means no."""
+        """Return the stripped output of a git command. Return None if the exit code is 1, which answers no."""
         try:
             return self._text(*arguments).strip()
         except GitError as problem:
@@ -289,7 +289,7 @@ def _folder_of(path: Path) -> Path:
 
 
 def open_store(folder: Path) -> Repository:
-    """Open the repository in a cache folder. Create it if necessary. Raise GitError or StorageError if that fails."""
+    """Open the git repository in a folder. If there is none, create it. Raise GitError or StorageError on failure."""
     if not (folder / ".git").exists():
         with storing(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -304,7 +304,7 @@ def within(folder: str, name: str) -> str:
 
 @contextmanager
 def tolerating_git() -> Iterator[None]:
-    """Print a GitError of the block as a warning; in CI raise it. Ignore a missing git, repository or commit."""
+    """Warn of a GitError in the block, or raise it in CI. Ignore it if git, the repository or any commit is missing."""
     try:
         yield
     except GitError as problem:
@@ -329,7 +329,7 @@ def commit_of(*paths: Path) -> str | None:
 
 
 def _harmless(folder: Path) -> dict[str, str]:
-    """Return environment variables with which git runs no program of the repository's own configuration."""
+    """Return environment variables that keep git from running programs named in the repository's configuration."""
     try:
         listing = _text(folder, "config", "--show-scope", "--name-only", "--get-regexp", r"^filter\.")
     except GitError:  # there are no filters
@@ -347,9 +347,9 @@ def _harmless(folder: Path) -> dict[str, str]:
 
 
 def author_at(path: Path) -> str | None:
-    """Return the author of new commits at a path as `Name <email>`. Return None if git has no name and e-mail."""
+    """Return the configured author of commits as `Name <email>`. Return None if name or e-mail is not configured."""
     try:
         ident = _text(_folder_of(path), "-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT")
-    except GitError:  # git is not installed, or name and e-mail are not configured
+    except GitError:
         return None
     return ident.strip().rsplit(" ", 2)[0]

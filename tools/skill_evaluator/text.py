@@ -55,12 +55,12 @@ def _members(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_nfc_keys(value: dict[str, Any]) -> dict[str, Any]:
-    """Return an object with its keys in NFC, or unchanged if two keys would become equal."""
+    """Return an object with its keys in NFC. Return it unchanged if two keys would become equal."""
     return rename_keys(value, keys_by_nfc_name(value))
 
 
 def keys_by_nfc_name(value: dict[str, Any]) -> dict[str, str]:
-    """Return the keys of an object that are not in NFC, by their NFC form; empty if two keys would become equal."""
+    """Return the keys of an object that are not in NFC, by their NFC form. Return {} if two keys would become equal."""
     if "".join(value).isascii():
         return {}
     names = {unicodedata.normalize("NFC", key): key for key in value}
@@ -107,7 +107,7 @@ def refuse_constant(name: str) -> Any:
 
 
 def finite_float(text: str) -> float:
-    """Parse a number for `json.loads`; raise ValueError if it is too large for a float."""
+    """Parse a number (`parse_float` of `json.loads`). Raise ValueError if it is too large for a float."""
     number = float(text)
     if math.isinf(number):
         raise ValueError(f"{text} is too large for a number")
@@ -129,7 +129,7 @@ def digest(content: str | bytes) -> str:
 
 
 def letters_of(options: Sequence[str]) -> str:
-    """Return the letters of the options of a multiple-choice question: `ABC` for three options."""
+    """Return the letters that name the options of a multiple-choice question: `ABC` for three options."""
     return ascii_uppercase[: len(options)]
 
 
@@ -243,7 +243,7 @@ _MAX_TOKENS = 20_000  # tokens in both texts; the time grows with the square
 
 
 def marked_differences(first: str, second: str) -> tuple[list[Piece], list[Piece]]:
-    """Split two texts into pieces, each with whether the other text lacks it. A long text is one piece with False.
+    """Split two texts into pieces, each with True if the other text lacks it. Long texts are one piece with False.
 
     >>> marked_differences("It opens at 8", "It opens at nine")
     ([('It opens at ', False), ('8', True)], [('It opens at ', False), ('nine', True)])

@@ -36,7 +36,7 @@ _MONEY = re.compile(r"\d,\d{3}(?!\d)|\d[.,]\d\d(?!\d)")  # digits alone, or `47.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanLine:
-    """One field or array of the field plan: its path, its rule, and whether the rule is declared or inferred."""
+    """One field or array of the field plan, with the rule of its comparison and the `reason` for the rule."""
 
     path: str
     kind: Literal["field", "array"]
@@ -83,7 +83,7 @@ def _reason(declaration: Declaration, deciding: Sequence[str], inferred: str) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintResult:
-    """The lint result of a component. `version`, `output` and `primary_metric` are None if it cannot be loaded.
+    """The lint result of a component. If it cannot be loaded, `version`, `output` and `primary_metric` are None.
 
     `not_evaluated` is the reason why no case is evaluated, or None. `waiting` has the ids of cases without a document,
     `unreviewed` the ids of unreviewed drafts. `labelled` counts the cases with ground truth.
@@ -109,7 +109,7 @@ class LintResult:
 def lint_component(
     components: Path, name: str, fixtures: Path | None, settings: Settings, models: Sequence[Model] = ()
 ) -> LintResult:
-    """Check a component, its cases, its policy and its judge."""
+    """Lint a component with its cases, policy and judge. Errors become problems of the result."""
     try:
         component = load_component(components, name, settings.limits, fixtures)
         path = component.declared_in  # checked with the component
@@ -198,7 +198,7 @@ def _unknown_in_policy(component: Component, cases: Sequence[Case], settings: Se
 
 
 def unknown_names(key: str, names: Iterable[str], existing: Collection[str]) -> Iterator[str]:
-    """Yield a message for each name that does not exist, with the nearest existing one. `key` is the settings key."""
+    """Yield a message for each name in the setting `key` that does not exist, with the most similar existing name."""
     for name in names:
         if name not in existing:
             yield f"{key}: '{name}' does not exist {nearest(name, existing)}"

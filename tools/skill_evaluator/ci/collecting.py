@@ -1,4 +1,4 @@
-"""Collect the artifacts of a plan's jobs: one record per component and model, and the outcome of every call.
+"""Collect the artifacts of a plan's jobs: write one record per run, and the results of all runs to outcome.json.
 
 Collecting makes no call and changes no leaderboard. It scores the outputs again and joins shards into one run. An
 artifact counts only for its own job and is not trusted: links are not followed, and an unreadable file is a remark, not
@@ -50,7 +50,7 @@ _MAX_LISTED = 3
 _MAX_LOST_FIELDS = 3  # lost fields named per model
 _INDEX = re.compile(r"\[\d+\]")
 Part = tuple[ci.PlannedRun, journal.Manifest]
-"""A planned run, and the manifest that its folder should have."""
+"""A planned run, and the manifest of the run or of its baseline that the run folder should have."""
 
 
 @options
@@ -66,7 +66,7 @@ class CollectRequest(CiOptions, FormatOption):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrivals:
-    """The run folders of a plan below `root`, each with its manifest or the error that it raised.
+    """The run folders below `root`, each with its manifest or the error of reading it.
 
     `notes` has the reasons of skipped jobs by job id.
     """
@@ -77,12 +77,12 @@ class Arrivals:
     notes: dict[str, str]
 
     def job_of(self, folder: Path) -> str | None:
-        """Return the job whose artifact contains a folder, or None if no part of its path names a job."""
+        """Return the id of the job whose artifact contains a folder. Return None if no part of the path is a job id."""
         jobs = {job.id for job in self.plan.jobs}
         return next((part for part in folder.relative_to(self.root).parts if part in jobs), None)
 
     def folders_of(self, part: Part) -> Iterator[Path]:
-        """Yield the folders that have the run id of a planned run and come from its job."""
+        """Yield the folders with the run id of a planned run that are in the artifact of its job, or of no job."""
         run, planned = part
         for folder, manifest in self.manifests.items():
             ids = [folder.name] if isinstance(manifest, RunError) else [folder.name, manifest.run_id]
@@ -96,10 +96,10 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatheredRun:
-    """The outputs of a run that arrived, its shards joined. An interleaved baseline is a run of its own.
+    """One run with the outputs that arrived, joined from its shards. An interleaved baseline is a run of its own.
 
-    `judge` is the id of the planned judge. `folders` are the accepted run folders. `remarks` explain why a job stopped
-    or did not run, and name ignored folders and outputs.
+    `judge` is the planned judge's model id. `folders` are the accepted run folders. `skipped` means that all jobs of
+    the run were skipped. `remarks` explain why a job stopped or did not run, and name ignored folders and outputs.
     """
 
     manifest: journal.Manifest
@@ -124,7 +124,7 @@ def collect(request: CollectRequest) -> ci.Outcome:
     lost_values: dict[str | None, list[ci.LostValue]] = {}
     for model in (model for verdict in verdicts for model in verdict.models if model.lost_fields and not is_drift):
         before, after = (records.get(run.run_id) if run else None for run in (model.baseline, model.candidate))
-        # the repository of the cases may have other readers
+        # cases in another repository may be confidential
         if before and after and request.configuration.settings.fixtures is None:
             compared = [(record, gather(parts_by_run[record.run_id], arrivals).answers) for record in (before, after)]
             values = result_or_error(after.skill, partial(_lost_values, model, compared, request))
@@ -152,10 +152,10 @@ def collect(request: CollectRequest) -> ci.Outcome:
 def _score_runs(
     planned: Sequence[Sequence[Part]], arrivals: Arrivals, request: CollectRequest
 ) -> tuple[list[tuple[ci.RunOutcome, Record | None]], list[SkillEvaluatorError]]:
-    """Score the runs; return each outcome with its record if there is one, in the order of the plan, and the errors.
+    """Score the runs. Return their outcomes with their records (or None) in the order of the plan, and the errors.
 
-    Small runs are scored first, each for at most an equal share of the rest of `limits.collect_seconds`, so no run is
-    cut short unless all runs together take longer.
+    Small runs are scored first, each within an equal share of the remaining `limits.collect_seconds`, so no run is cut
+    short unless all runs together take longer.
     """
     deadline = time.monotonic() + request.configuration.settings.limits.collect_seconds
     scored: dict[int, tuple[ci.RunOutcome, Record | None]] = {}
@@ -202,7 +202,7 @@ def resume_commands(request: CollectRequest, outcome: ci.Outcome) -> list[str]:
 
 
 def _judged(gathered: GatheredRun, arrivals: Arrivals, cases: Sequence[Case], request: CollectRequest) -> JudgedRun:
-    """Read the verdicts of a run's judge on its outputs, except those by other settings or another judge prompt."""
+    """Return the judge's verdicts on a run's outputs, except verdicts of a judge with other settings or prompt."""
     configuration, manifest = request.configuration, gathered.manifest
     if not any(case.sentences for case in cases):
         return JudgedRun()
@@ -229,7 +229,7 @@ def _judged(gathered: GatheredRun, arrivals: Arrivals, cases: Sequence[Case], re
 def _verdicts(
     records: Iterable[Record], checkout: CiOptions, *, again: bool
 ) -> tuple[list[ComparisonResult], dict[str, SkillEvaluatorError]]:
-    """Compare final runs with baselines or, if `again`, their earlier runs. Return verdicts and errors by component."""
+    """Compare final records with baselines or, if `again`, earlier runs. Return verdicts, and errors by component."""
 
     def verdict_on(skill: str, final: Sequence[Record]) -> ComparisonResult | None:
         component, settings = checkout.component(skill), checkout.configuration.settings
@@ -250,7 +250,7 @@ def _verdicts(
 def _lost_values(
     verdict: ModelVerdict, runs: Sequence[tuple[Record, Mapping[Call, Replicate]]], request: CollectRequest
 ) -> list[ci.LostValue]:
-    """Return an example of each lost field. `runs` are the baseline and the candidate with their outputs."""
+    """Return one lost value of each of the first three lost fields. `runs` are baseline and candidate with outputs."""
     (before, old_outputs), (after, new_outputs) = runs
     component = request.component(after.skill)
     cases = load_cases(component, request.fixtures)
@@ -270,7 +270,7 @@ def _lost_values(
 def _score_run(
     gathered: GatheredRun, arrivals: Arrivals, request: CollectRequest, until: float
 ) -> tuple[ci.RunOutcome, Record | None]:
-    """Score one run and write its record. The record is None if no output arrived or was scored, or it is refused."""
+    """Score one run and write its record. The record is None if no output was scored, or if the record is refused."""
     if not gathered.folders:
         return _run_outcome(gathered, "skipped" if gathered.skipped else "missing", *gathered.remarks), None
     record = _record(gathered, arrivals, request, until)
@@ -306,7 +306,7 @@ def _write(record: Record, request: CollectRequest) -> None:
 
 
 def _refusal_reason(record: Record, checkout: CiOptions) -> str | None:
-    """Return the reason to refuse a complete run whose version is recorded with another prompt. Else return None."""
+    """Return a reason if the run is complete and its version is recorded with another prompt. Else return None."""
     if record.complete:
         with suppress(SkillEvaluatorError):  # an unreadable archive is reported with the missing verdict
             archive = checkout.archive(checkout.component(record.skill))
@@ -327,7 +327,7 @@ def _run_outcome(gathered: GatheredRun, status: ci.Status, *reasons: str) -> ci.
 
 
 def _record(gathered: GatheredRun, arrivals: Arrivals, checkout: CollectRequest, until: float) -> Record:
-    """Score the outputs of a run until a deadline and return the record. Raise PlanError if the plan does not fit."""
+    """Score the outputs of a run until a deadline. Raise PlanError if component or models changed since the plan."""
     manifest = gathered.manifest
     component = checkout.component(manifest.skill)
     configuration = with_program(checkout.configuration, component)
@@ -367,7 +367,7 @@ def _record(gathered: GatheredRun, arrivals: Arrivals, checkout: CollectRequest,
 
 
 def find_arrivals(root: Path, plan: ci.Plan) -> Arrivals:
-    """Find the run folders and the skip notes of a plan's jobs below `root`, at any depth."""
+    """Find the run folders and the notes of skipped jobs below `root`, at any depth."""
     arrivals = Arrivals(plan=plan, root=root, manifests={}, notes={})
     planned = {job.id for job in plan.jobs}
     for name, _, files in sorted(os.walk(root)):
@@ -418,7 +418,7 @@ def answers_size(parts: Iterable[Part], arrivals: Arrivals) -> int:
 
 
 def gather(parts: Sequence[Part], arrivals: Arrivals) -> GatheredRun:
-    """Join the planned outputs of a run's parts; remark on each ignored folder, ignored output and missing job."""
+    """Join the planned outputs of a run's parts. Remark on each ignored folder, ignored output and missing job."""
     outputs: list[tuple[journal.Manifest, list[Replicate]]] = []
     accepted, remarks, absent_jobs = dict[Path, journal.Manifest](), list[str](), list[str]()
     for run, planned in parts:
@@ -452,7 +452,7 @@ def gather(parts: Sequence[Part], arrivals: Arrivals) -> GatheredRun:
 
 
 def _differences(manifest: journal.Manifest, planned: journal.Manifest) -> str:
-    """Return a text that lists the fields in which a manifest differs from the plan; "" if there are none."""
+    """Format the differences between a manifest and the planned one; "" if there are none."""
     differences = []
     for name in journal.Manifest.model_fields:
         actual, expected = getattr(manifest, name), getattr(planned, name)
@@ -466,7 +466,7 @@ def _differences(manifest: journal.Manifest, planned: journal.Manifest) -> str:
         elif name == "skill_version" and is_generated(str(actual)) and is_generated(str(expected)):
             continue  # jobs do not see the branch of records that numbers versions; digests identify the prompt
         elif name in journal.SET_DURING_RUN or (name == "beside" and actual is None):
-            continue  # the baseline could not be called
+            continue  # `beside` is None if the baseline could not be called
         elif actual != expected:
             differences.append(f"{name} is {_shown(actual)}, the plan says {_shown(expected)}")
     return visible(listed(differences, _MAX_LISTED))
@@ -477,7 +477,7 @@ def _shown(value: object) -> str:
 
 
 def _read_answers(folder: Path, path: str, planned: journal.Manifest) -> tuple[list[Replicate], list[str]]:
-    """Return the readable outputs of an artifact, unplanned ones included, and messages about its problems."""
+    """Return the readable outputs of a run folder, unplanned ones included, and messages about problems."""
     replicates, problems = list[Replicate](), list[str]()
     try:
         for replicate in journal.read_answers(folder, problems):

@@ -1,7 +1,7 @@
 """The files that a repository needs for evaluation: configuration, workflows, a component, and adopted libraries.
 
-Existing files are not changed. All checks precede all writes, so a failed check leaves no files behind. A library in
-other formats is read in place; its files then go into `.evaluator/` only, or below `--out`.
+Existing files are kept: only settings.yaml and .gitignore get more lines. All checks precede all writes, so a failed
+check leaves no files behind. Components in other formats stay in place.
 """
 
 import os
@@ -53,7 +53,7 @@ def with_identity(workflow: str) -> str:
 
 
 def stale_workflows(config: Path, configuration: Configuration) -> list[Problem]:
-    """Return a problem if evaluate.yml lacks keys or permissions that models.yaml requires, else []."""
+    """Return one problem if evaluate.yml lacks keys or permissions that models.yaml requires, else []."""
     path = config.parent / WORKFLOWS / EVALUATE
     if not path.exists():
         return []
@@ -101,9 +101,9 @@ class InitRequest:
 
 
 def create_library(request: InitRequest, schemas: Mapping[str, str]) -> tuple[list[str], str | None]:
-    """Write the configuration, a component with one case and, if requested, workflows; overwrite nothing.
+    """Write the missing files of a library: configuration, example component and requested workflows.
 
-    Return a report line per file, and the name of the component to evaluate first. It is None for `--workflows`
+    Return a report line per file, and the name of the component to evaluate first. The name is None for `--workflows`
     without `--name`.
     """
     folder = request.folder
@@ -146,7 +146,6 @@ def _check_writable(folder: Path, paths: Iterable[str]) -> None:
 
 
 def _write_missing(folder: Path, files: Mapping[str, str]) -> list[str]:
-    _check_writable(folder, files)
     lines = []
     for name, text in files.items():
         path = folder / name
@@ -160,7 +159,7 @@ def _write_missing(folder: Path, files: Mapping[str, str]) -> list[str]:
 
 
 def find_branch(folder: Path) -> str:
-    """Return the branch that CI evaluates, outside a repository "main". Raise ConfigError in a subfolder of one."""
+    """Return the branch that CI evaluates: "main" outside a repository. Raise ConfigError below a repository's root."""
     existing = next(path for path in (folder.resolve(), *folder.resolve().parents) if path.exists())
     if not existing.is_dir():
         raise ConfigError(f"{existing} is not a folder; name the root folder of the repository")
@@ -178,11 +177,11 @@ def find_branch(folder: Path) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """The lint results of a library's components, and the texts of the `files` to create, by path.
+    """A proposal of `init --adopt`: the texts of the `files` to write, by path, and the lint results of components.
 
-    `searched` has the number of matches by pattern, `contracts` the output schema by component. `declared` are the
-    paths of proposed datasets.json, `ignored` the lines to add to .gitignore. `unread` counts components that were not
-    read, `sentences` checks that need a judge. `lost` lists skipped files and advice.
+    `searched` has the number of matches by pattern, `contracts` the proposed output schema by component. `declared` are
+    the paths of proposed datasets.json, `ignored` the lines to add to .gitignore. `unread` counts components that were
+    not read, `sentences` the checks that lack a judge. `lost` lists skipped files and advice.
     """
 
     linted: Sequence[LintResult]
@@ -254,7 +253,7 @@ def _propose_own(names: Sequence[str], files: Mapping[str, str]) -> Proposal:
 
 
 def _propose_sources(request: InitRequest, kinds: Sequence[str], files: Mapping[str, str]) -> Proposal:
-    """Propose a settings.yaml that reads components in other formats in place, and lint them with it first."""
+    """Propose a settings.yaml that declares where components in other formats are. Lint them with these settings."""
     settings, current_folder = load_settings(CONFIG), Path.cwd()
     judge = settings.policy.judge.model
     if judge is None and "policy" not in settings.model_fields_set:  # a second `policy` key would be invalid YAML
@@ -322,7 +321,7 @@ def _settings_text(text: str, sources: Sequence[DeclaredSource], judge: str | No
 
 
 def _models_text(hints: Sequence[Mapping[str, Any]]) -> str:
-    """Return a models.yaml with the models that prompts name. The first mention decides a model's parameters."""
+    """Format models.yaml with the models that the prompts name. The first mention decides a model's parameters."""
     models: dict[str, dict[str, Any]] = {}
     for hint in hints:
         vendor, _, name = str(hint.get("model", "")).replace(":", "/").rpartition("/")
@@ -340,6 +339,7 @@ def adopt(request: InitRequest, proposal: Proposal) -> list[str]:
     """
     settings = f"{CONFIG}/settings.yaml"
     path, files, lines = request.home / settings, dict(proposal.files), []
+    _check_writable(request.home, (*files, *[".gitignore"] * bool(proposal.ignored)))
     if path.exists() and settings in files:
         replace_text(path, files.pop(settings))
         lines.append(f"added to {settings}: sources")

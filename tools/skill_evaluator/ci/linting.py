@@ -65,8 +65,8 @@ class LintRequest(cli.LibraryOptions):
 class LintedLibrary:
     """The lint results of components; `problems` has all their problems with file and line.
 
-    `broken` are problems of the settings, `stale` those of workflows that lack lines. `edited` are changed files that
-    decide how changes are checked, and leaderboards that were deleted with their component.
+    `broken` are problems of the settings, `stale` those of workflows that lack lines. `edited` has one problem per
+    changed file that decides how changes are checked, and per leaderboard that was deleted with its component.
     """
 
     components: Sequence[LintResult]
@@ -77,9 +77,9 @@ class LintedLibrary:
 
 
 def lint(request: LintRequest) -> LintedLibrary:
-    """Lint the requested components, or all.
+    """Lint the named components, or all if none is named.
 
-    With `--base`, also compare them with a commit, and without names lint only those that changed since it.
+    With `--base`, also check the changes since that commit and, if no component is named, skip unchanged components.
     """
     names = tuple(dict.fromkeys(request.names)) or _all_names(request.components)
     for name in names if request.fix else ():
@@ -107,7 +107,7 @@ def lint(request: LintRequest) -> LintedLibrary:
             linted = LintResult(name=name, hints=["its contract and cases are not checked (--no-cases)"])
         else:
             linted = lint_component(request.components, name, request.fixtures, settings, models)
-        prompt = prompt_file(request.components, name, folder)  # the file of problems that name no file
+        prompt = prompt_file(request.components, name, folder)  # problems that name no file are shown here
         problems = {line: Problem(file=prompt, line=1, message=line) for line in linted.problems}
         for each in _problems_of_history(request, name, folder, past_library):
             line = each.message if each.file in each.message else f"{each.file}:{each.line}: {each.message}"
@@ -146,7 +146,7 @@ def _with_judge_key(linted: LintResult, config: Path, configuration: Configurati
 
 
 def _edited(request: LintRequest, repository: Repository, commit: str, folder: str) -> Iterator[Problem]:
-    """Yield the changed workflows and requirements, and the leaderboards that were deleted with their component."""
+    """Yield a problem per changed workflow or requirements file, and per leaderboard deleted with its component."""
     message = "this change edits a file that checks changes; review it before the merge"
     config = repository.relative_path_without_links(request.config)
     for checked, pattern in ((".github", "*"), (config, "requirements*")):
@@ -177,7 +177,7 @@ def _unknown_names(policy: Policy, components: Sequence[str], models: Sequence[M
 
 
 def _all_names(components: Path) -> tuple[str, ...]:
-    """Return the names of all components, incomplete ones included. Raise ComponentError if there are none."""
+    """Return the names of all components, even of incomplete ones. Raise ComponentError if there are none."""
     if sources_in(components):
         return tuple(component_names(components))
     if not components.is_dir():
@@ -201,7 +201,7 @@ def _problems_of_history(request: LintRequest, name: str, folder: str, past: Lib
 
 
 def _base_commit(request: LintRequest) -> str | None:
-    """Return the commit of --base, None if unset or not found. Warn if not found or not in the history of HEAD."""
+    """Return the commit id of --base, or None if it is unset or unknown. Warn if HEAD's history does not have it."""
     if request.base is None:
         return None
     repository = Repository(request.components)
@@ -216,7 +216,7 @@ def _base_commit(request: LintRequest) -> str | None:
 
 
 def _touched(request: LintRequest, repository: Repository, commit: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the components whose folder or cases changed since a commit; all if any shared file changed."""
+    """Return the names of the components whose folder or cases changed. If any other file changed, return all names."""
     folders = [request.components.resolve(), (request.fixtures or Path("fixtures")).resolve()]
     declared = [folders[0] / name / "evals" / "datasets.json" for name in names]
     sharing = {changed.parts[-3] for changed in declared if changed.exists() and b'"fixtures"' in changed.read_bytes()}
@@ -236,9 +236,9 @@ def _touched(request: LintRequest, repository: Repository, commit: str, names: t
 
 
 class ModelKey(StrictModel):
-    """Whether a model's key is set on this machine (`here`), where it is in CI, and the result of one call.
+    """The key of a model or program: whether this machine has it (`here`), where CI has it, and the result of a call.
 
-    A model needs a key in one of `variables`, a program all of them. With `auth: oidc` they identify the job.
+    A model needs one of `variables`, a program all of them. With `auth: oidc` the variables identify the job.
     """
 
     id: str
@@ -271,7 +271,7 @@ class DoctorReport(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SecretNames:
-    """Names of secrets by environment, and of the repository with its organisation; None if they cannot be listed."""
+    """The names of CI secrets: by environment, and of the repository with its organisation. None: cannot be listed."""
 
     repository: str | None = None
     environments: Mapping[str, frozenset[str] | None] | None = None
@@ -279,7 +279,7 @@ class _SecretNames:
 
 
 def examine(configuration: Configuration, config: Path) -> DoctorReport:
-    """Call each model that has a key here. Report keys and problems here and, if `gh` can read them, on GitHub."""
+    """Call each model whose key is set here. Report keys and problems here and, if `gh` can read them, on GitHub."""
     programs = dict(_programs())
     environments = [environment_of(model, configuration.kinds[model.provider]) for model in configuration.models]
     unseen: list[str] = []
@@ -307,7 +307,7 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
 
 
 async def _call_models(configuration: Configuration) -> dict[str, str | None]:
-    """Call each model whose key is here, except free models. Return each error by model id, None if it answered."""
+    """Call each model whose key is set, except free models. Return the error, or None, by id of the called models."""
     redact, settings = redactor_of(configuration.keys, configuration.models), configuration.settings
 
     async def call(model: Model) -> str | None:
@@ -366,7 +366,7 @@ def _key_of_program(
 
 
 def _key_location(environment: str, variables: Sequence[str], names: _SecretNames) -> InCi:
-    """Return where CI has a key: `environment` before `repository`, else `missing`, or `unknown` if not listed."""
+    """Return the home of a key in CI: `environment`, else `repository`, else `missing`; `unknown` if not listed."""
     if names.environments is None:
         return "unknown"
     of_environment = names.environments.get(environment, frozenset())
@@ -414,7 +414,7 @@ def _not_ignored(settings: Settings) -> Iterator[str]:
 
 
 def _programs() -> Iterator[tuple[str, ProgramUnderTest]]:
-    """Yield the programs under test by component. Skip components that cannot be read; `lint` reports them."""
+    """Yield (component, program under test). Skip components that cannot be read, which `lint` reports."""
     components = components_of(cli.COMPONENTS, cli.CONFIG, cli.COMPONENTS)
     for name in component_names(components):
         with suppress(SkillEvaluatorError):
@@ -423,7 +423,7 @@ def _programs() -> Iterator[tuple[str, ProgramUnderTest]]:
 
 
 def _read_names(wanted: Collection[str], folder: Path, unseen: list[str]) -> _SecretNames:
-    """List the secrets of the `wanted` environments and of a folder's repository; add unreadable ones to `unseen`."""
+    """List the secrets of the `wanted` environments and of a folder's repository. Add failed requests to `unseen`."""
     try:
         name = os.environ.get("GITHUB_REPOSITORY", "")
         if not name:

@@ -41,7 +41,7 @@ _SLOW_CALL_S = 10.0
 
 @options
 class CiOptions(ComponentsOption, FixturesOption, ConfigOption):
-    """The options of a CI command on a work tree: its folders, and branches with more records."""
+    """The options that `ci plan` and `ci collect` share: the folders, and branches with more records."""
 
     recorded: tuple[str, ...] = rare("Also read the records on this branch; repeatable.", (), metavar="REF")
 
@@ -57,7 +57,7 @@ class CiOptions(ComponentsOption, FixturesOption, ConfigOption):
 
     @cached_property
     def folder(self) -> str:
-        """The path of the components in the repository."""
+        """The path of the components folder, relative to the root of the repository."""
         return self.repository.relative_path(self.components)
 
     def component(self, skill: str) -> Component:
@@ -66,7 +66,7 @@ class CiOptions(ComponentsOption, FixturesOption, ConfigOption):
         return replace(component, version=self.version_of(skill, component.version, component.digests))
 
     def version_of(self, skill: str, version: str, digests: Mapping[str, str]) -> str:
-        """Return `version`. With `recorded`, number a generated version by the records here and on those branches."""
+        """Return `version`. If it is generated, renumber it by the records here and on the `recorded` branches."""
         if not (self.recorded and is_generated(version)):
             return version
         repository, board = self.repository, self.components / skill / "leaderboard.json"
@@ -77,7 +77,7 @@ class CiOptions(ComponentsOption, FixturesOption, ConfigOption):
         return numbered(digests, [*recorded_in(board), *chain.from_iterable(map(recorded_rows, texts))])
 
     def archive(self, component: Component) -> Archive:
-        """Open the archive of a component's records, here and on the branches."""
+        """Open the archive of a component's records, here and on the `recorded` branches."""
         return Archive(component, self.repository if self.recorded else None, self.recorded)
 
 
@@ -105,7 +105,7 @@ class PlannedEvaluation:
         return replicates + (0 if self.beside is None else replicates_of_baseline(replicates))
 
     def estimates(self, case_ids: Collection[str]) -> list[tuple[str, CostEstimate]]:
-        """Return pairs of model id and cost estimate for these cases: of the model, and of the judge if any."""
+        """Return (model id, cost estimate) for these cases: of the model with its baseline, and of the judge if any."""
         model, replicates = self.run.model, self.run.manifest.replicates
         requests = [(self.sizes, replicates)]
         if self.beside is not None:
@@ -121,7 +121,7 @@ class PlannedEvaluation:
         return estimates
 
     def minutes(self, calls: int) -> float:
-        """Estimate the duration of a number of calls in minutes, if each call takes 10 seconds."""
+        """Estimate the minutes for a number of calls within the model's rate limits, if each takes 10 seconds."""
         limits = self.run.model.limits
         in_flight = 1 if self.kind.one_at_a_time else limits.max_concurrency or IN_FLIGHT
         max_per_minute = limits.requests_per_minute or math.inf
@@ -129,7 +129,7 @@ class PlannedEvaluation:
 
 
 def runs_of(wanted: Sequence[PlannedEvaluation], jobs: Jobs) -> list[PlannedRun]:
-    """Return one run per component and model, split into shards if it has more than `jobs.max_calls` calls."""
+    """Return the run of each evaluation, split into shards if it has more than `jobs.max_calls` calls."""
     runs = []
     for pair in wanted:
         count = min(len(pair.cases), math.ceil(len(pair.cases) * pair.calls_each / jobs.max_calls))
@@ -162,7 +162,7 @@ def _make_run(wanted: PlannedEvaluation, shard: Shard) -> PlannedRun:
 
 
 def packed(runs: Sequence[PlannedRun], minutes: Mapping[str, float], jobs: Jobs) -> list[PlannedJob]:
-    """Return one job per run; if there are more than `jobs.max_jobs` runs, the smallest share jobs.
+    """Return one job per run. If there are more than `jobs.max_jobs` runs, the shortest runs share jobs.
 
     Runs of one model share a job before runs that only have their keys in common. A shared job has at most
     `jobs.max_calls` calls and takes at most 300 minutes; `minutes` has the duration by run id. Raise PlanError if there
@@ -191,7 +191,7 @@ def packed(runs: Sequence[PlannedRun], minutes: Mapping[str, float], jobs: Jobs)
 def _merged(
     runs_by_job: Sequence[list[PlannedRun]], minutes: Mapping[str, float], jobs: Jobs, *, with_model: bool
 ) -> list[list[PlannedRun]]:
-    """Join the two shortest jobs with the same keys (and model) until `jobs.max_jobs` remain or no two fit."""
+    """Join the two shortest jobs with equal keys (`with_model`: and model) until `max_jobs` remain or no two fit."""
     groups: dict[object, list[tuple[float, int, list[PlannedRun]]]] = {}
     for number, job_runs in enumerate(runs_by_job):
         group = (job_runs[0].environment, *job_runs[0].keys, job_runs[0].model_id if with_model else None)
@@ -230,9 +230,9 @@ def outputs_of(plan: Plan) -> dict[str, Any]:
 
 
 def capped(runs: Sequence[PlannedRun], max_cost_usd: float | None) -> list[PlannedRun]:
-    """Return the runs with their shares of a cap on the total cost, in proportion to their maximum costs.
+    """Return the runs, each capped at its share of `max_cost_usd`, in proportion to its maximum cost.
 
-    Raise PlanError if there is a cap, and the price of a run is unknown.
+    Raise PlanError if `max_cost_usd` is not None and the price of a model is unknown.
     """
     if max_cost_usd is None:
         return list(runs)
@@ -287,9 +287,10 @@ def environment_of_program(name: str) -> str:
 
 
 def environment_of(model: Model, kind: ProviderKind) -> str:
-    """Return the CI environment of a model's key: `eval-` and a name from `api_key_env`, or else from provider and
-    place. It is `eval-no-key` if no key is needed. With `auth: oidc` the environment holds no key but is part of the
-    identity that the vendor trusts.
+    """Return the CI environment of a model's key, named after `api_key_env`, or else after provider and place.
+
+    It is `eval-no-key` for a `base_url` that needs no key. With `auth: oidc` the environment holds no key, but is
+    part of the identity that the vendor trusts.
     """
     if model.api_key_env is not None:
         name = model.api_key_env.removesuffix("_API_KEY")
@@ -303,9 +304,9 @@ def environment_of(model: Model, kind: ProviderKind) -> str:
 
 
 def with_baseline(wanted: PlannedEvaluation, archive: Archive, policy: Policy) -> PlannedEvaluation:
-    """Return the evaluation with its interleaved baseline, if there is one, and a seed that no record of the two has.
+    """Return the evaluation with an interleaved baseline and a seed that no record of the two versions has.
 
-    Warn if the baseline cannot be called.
+    Return it unchanged if there is no baseline or, with a warning, if the baseline cannot be called.
     """
     component, model, manifest = wanted.component, wanted.run.model, wanted.run.manifest
     try:
@@ -314,7 +315,7 @@ def with_baseline(wanted: PlannedEvaluation, archive: Archive, policy: Policy) -
             return wanted
         commit = find_prompt(component, archive.record(row)).commit
         baseline, _ = component_at(component, commit)
-        if is_generated(row.version):  # a branch of records alone may hold the generated number
+        if is_generated(row.version):  # its number may be in records that only a branch has
             baseline = replace(baseline, version=row.version)
         refuse_unfilled(baseline, wanted.cases.values(), component)
         versions = (baseline.version, component.version)

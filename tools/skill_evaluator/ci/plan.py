@@ -1,6 +1,6 @@
 """plan.json (the planned runs, their jobs, and the skipped runs) and outcome.json (the results of these runs).
 
-`collect` writes the outcome, `report` reads it. In each of its runs, scored + failed + not run = planned.
+`ci collect` writes outcome.json, `ci report` reads it. In each run there, scored + failed + not run = planned.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ class PlannedJudge(FrozenModel):
 
 
 class PlannedRun(RunPlan):
-    """A run of the plan; its costs include the judge's.
+    """A run of the plan, or one shard of it. The costs include the judge's.
 
     `environment` is the CI environment that may hold the provider's key, `key_variable` the variable of the key ("" if
     the provider needs none). `limits` are the run's shares of the rate limits of its models and their providers.
@@ -86,13 +86,13 @@ class PlannedRun(RunPlan):
         return list(dict.fromkeys(filter(None, variables)))
 
     def run_id(self, invocation: str, mark: str = "") -> str:
-        """Return the id of the run's folder in an invocation; `mark` distinguishes the folder of its baseline."""
+        """Return the run id in an invocation, which names the run folder. For the baseline, `mark` is "baseline"."""
         shard = None if self.shard is None else Shard.parse(self.shard)
         return run_id_of(invocation, self.skill, self.model_id, shard, mark)
 
 
 class PlannedJob(FrozenModel):
-    """A job of the matrix: the ids of its runs, which it makes one after the other, and the names of its keys."""
+    """A job of the matrix: the ids of the runs that it makes in this order, and the variables with their keys."""
 
     id: ids.FileName
     runs: list[ids.FileName]
@@ -145,7 +145,7 @@ class Plan(FrozenModel):
         return next((job.id for job in self.jobs if run.id in job.runs), run.id)
 
     def manifests(self) -> Iterator[tuple[PlannedRun, Manifest]]:
-        """Yield each run with its manifest. If it has a baseline, yield it again with that of the baseline."""
+        """Yield each run with its manifest. Yield a run with a baseline again, with the manifest of the baseline."""
         for run in self.runs:
             new = Manifest.view(
                 run,
@@ -212,11 +212,11 @@ def planned_request(request: RequestT, plan: Plan, run: PlannedRun) -> RequestT:
 
 
 class Figures(FrozenModel):
-    """Figures of a record: `accuracy` is the strict mean of the primary metric; `ci95` is None below five cases."""
+    """Strict means of a record: `accuracy` of the primary metric, `reproducibility` of `pairwise_exact_match`."""
 
     skill_version: ids.VersionText
     accuracy: ids.Share | None
-    ci95: tuple[float, float] | None
+    ci95: tuple[float, float] | None  # None below five cases
     reproducibility: float | None
 
 

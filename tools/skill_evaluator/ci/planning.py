@@ -52,7 +52,7 @@ _CAN_DECLARE_CHECKS = ("datasets.json", "meta.json", "*checks*", "cases.*")
 
 @cli.options
 class PlanRequest(matrix.CiOptions, cli.FormatOption):
-    """The options of `plan`. Without `base` or `drift`, a person started it, and version bumps do not count."""
+    """The options of `ci plan`. Without `base` and `drift`, a person starts it, and version bumps do not count."""
 
     names: tuple[str, ...] = cli.argument(cli.SKILLS, (), "COMPONENT")
     base: str | None = cli.option("Plan components with a new version since this commit.", metavar="COMMIT")
@@ -189,7 +189,7 @@ def _base_of(plan: Plan, request: PlanRequest) -> tuple[str | None, bool]:
     is_id = _FULL_ID.fullmatch(base) is not None
     if plan.base is None and not is_first_push and not is_id:
         raise PlanError(f"--base {base} is not a commit here; run git fetch, or use --base 0 for a new branch")
-    # a branch stands for its merge base with the head
+    # a branch means its merge base with the head
     commit = plan.base if plan.base is None or is_id else request.repository.merge_base(plan.base)
     return commit, plan.base is not None or is_first_push
 
@@ -209,7 +209,7 @@ def _deleted_cases(plan: Plan, request: PlanRequest) -> Iterator[OnModels]:
 
 
 def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Iterator[matrix.PlannedEvaluation]:
-    """Yield each chosen component on each model. Add errors to the plan, but raise those of named components."""
+    """Yield an evaluation per chosen component and model. Add errors to the plan; raise those of named components."""
     for skill, ids in by_key((decision.skill, decision.models[0]) for decision in plan.chosen).items():
         try:
             component = request.component(skill)
@@ -334,7 +334,7 @@ def grouped(decisions: Iterable[OnModels]) -> list[OnModels]:
 def recorded_runs(
     repository: Repository, refs: Iterable[str], folder: str
 ) -> tuple[dict[str, list[RecordedRun]], list[Problem]]:
-    """Return the newest run of each model in each leaderboard at `refs`, by component, and unreadable leaderboards.
+    """Return the newest run of each model in each leaderboard at `refs`, by component, and problems of leaderboards.
 
     Skip refs that do not exist here.
     """

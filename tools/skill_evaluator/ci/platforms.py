@@ -1,7 +1,7 @@
-"""CI platforms: outputs, summaries and annotations by files and commands, comments by an API; and fetched fixtures.
+"""CI platforms (job outputs, summaries, annotations, comments), and fixtures of another repository.
 
 The texts are untrusted (names, outputs of models, error messages); they are escaped and cut to the platform's limits.
-Fixtures of another repository are fetched, and checked out once per commit.
+Fixtures are fetched, and checked out once per commit.
 """
 
 import base64
@@ -62,19 +62,19 @@ class GitHub:
             pass
 
     def comment(self, commit: str, page: Page) -> str | None:
-        """Comment on the pull request that merged a commit; return the comment's URL. Return None if none did."""
+        """Comment on a commit's merged pull request; return the URL. Return None if there is no such pull request."""
         with _api() as repository:
             pulls = repository.get_commit(commit).get_pulls()
             request = next((pull for pull in pulls if pull.merged_at), None)
         return None if request is None else self.comment_on(request.number, page)
 
     def comment_on(self, number: int, page: Page) -> str:
-        """Write or update the comment on a pull request. Return its URL. Raise PlanError if GitHub refuses."""
+        """Write or update the comment on a pull request and return its URL. Raise PlanError if GitHub refuses."""
         body = f"{_MARK}\n{page.within(_MAX_COMMENT_CHARS - len(_MARK) - len(_link()) - 1)}{_link()}"
         with _api() as repository:
             issue = repository.get_issue(number)
             for comment in issue.get_comments():
-                # other users could have edited their comments
+                # anybody can write a comment with the mark
                 if comment.body.startswith(_MARK) and comment.user.type == "Bot":
                     comment.edit(body)
                     return str(comment.html_url)
@@ -107,7 +107,7 @@ def _link() -> str:
 
 @contextmanager
 def _api() -> Iterator[Any]:
-    """Yield this job's repository as a PyGithub object. Raise PlanError if GitHub fails, ConfigError without access."""
+    """Yield this job's repository as PyGithub object. Raise ConfigError without a token, PlanError if GitHub fails."""
     try:
         import github
     except ImportError:
@@ -139,8 +139,8 @@ def _append(variable: str, content: str) -> None:
 def fetched_fixtures(declared: FixturesElsewhere) -> tuple[Path, str]:
     """Fetch the declared fixtures; return their folder and the commit that the ref points to.
 
-    If the repository cannot be reached, warn and use the last known commit. The variable FIXTURES_COMMIT pins the
-    commit. Raise FixtureError if there is no commit.
+    If the repository cannot be reached, warn and use the commit that was fetched last. The variable FIXTURES_COMMIT
+    pins the commit. Raise FixtureError if no commit was fetched, or if it lacks the folder.
     """
     address, access = _clone_access(declared.repository)
     if not access and declared.repository[0] in "./":
@@ -178,7 +178,7 @@ def fetched_fixtures(declared: FixturesElsewhere) -> tuple[Path, str]:
 
 
 def _clone_access(name: str) -> tuple[str, Mapping[str, str]]:
-    """Return a repository's address, and git's variables for FIXTURES_TOKEN; {} without it or OWNER/NAME."""
+    """Return a repository's URL, and variables to log in: {} unless `name` is OWNER/NAME and FIXTURES_TOKEN is set."""
     hide_from_children(["FIXTURES_TOKEN"])
     token = os.environ.get("FIXTURES_TOKEN", "")
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name):
@@ -195,6 +195,6 @@ def _clone_access(name: str) -> tuple[str, Mapping[str, str]]:
 
 
 def refuse_fetched(declared: FixturesElsewhere | None, fixtures: Path | None) -> None:
-    """Raise FixtureError if cases would be written into the fetched fixtures of another repository."""
+    """Raise FixtureError if `fixtures`, which cases are written to, is the fetched copy of another repository."""
     if declared and fixtures and fixtures.is_relative_to(cache_dir()):
         raise FixtureError(f"the cases belong in {declared.repository}; name a clone of it with --fixtures DIR")

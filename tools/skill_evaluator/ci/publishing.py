@@ -49,7 +49,7 @@ class PublishRequest(ComponentsOption, FormatOption):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """The ids of the published records, their branch and commit, and the `problems` of records that are not published.
+    """The result of publishing: the ids of the records, their branch and commit, and problems of refused records.
 
     `commit` is None if no record is new. `branch` is None if there is no record at all.
     """
@@ -87,7 +87,7 @@ def _commit_message(records: Sequence[Record]) -> str:
 
 
 def read_records(folder: Path) -> tuple[list[Record], list[LeaderboardError]]:
-    """Return the collected records by id, and errors of unreadable ones. Raise PlanError for a broken outcome."""
+    """Return the records, sorted by run id, and read errors. Raise PlanError if outcome.json has no runs."""
     path = folder / OUTCOME
     outcome = read_json(path, PlanError)
     runs = outcome.get("runs") if isinstance(outcome, dict) else None
@@ -120,7 +120,7 @@ def _read_collected(folder: Path, skill: str, run_id: str) -> Record:
 def publish_records(
     repository: Repository, records: Sequence[Record], request: PublishRequest, wait: Callable[..., None] = time.sleep
 ) -> str | None:
-    """Add records to a branch of `origin`; return the pushed commit, or None if nothing was new.
+    """Add records to a branch of `origin` and return the pushed commit, or None if the branch has all of them.
 
     Raise GitError if the remote refuses or the branch keeps moving. Raise LeaderboardError, after all other records are
     pushed, if a record exists with other content or does not fit its leaderboard.
@@ -182,7 +182,7 @@ def _find_parents(
 def _derive_files(
     repository: Repository, tip: str | None, records: Iterable[Record], folder: str
 ) -> tuple[Mapping[str, bytes], list[LeaderboardError]]:
-    """Return the files to add to a commit or replace in it, by path, and the problems of records that are not added."""
+    """Return the new content of files by path, and the problems of records that are not added."""
     tree = {} if tip is None else repository.files(tip, folder)
     files: dict[str, bytes] = {}
     problems: list[LeaderboardError] = []

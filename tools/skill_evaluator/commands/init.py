@@ -151,8 +151,8 @@ class LintOptions(linting.LintRequest):
 def lint(options: LintOptions) -> int:
     """Check components and all their cases; show how every field is compared, and why.
 
-    With --base, only changed components are checked, and also that a changed prompt has a higher version and that
-    records are only added.
+    With --base, check only changed components, and also that each changed prompt has a higher version and that no
+    record was changed or deleted.
     """
     linted = linting.lint(options)
     print_linted(linted, options.format)

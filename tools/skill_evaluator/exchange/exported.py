@@ -26,7 +26,7 @@ from skill_evaluator.verdicts.decide.results import ModelVerdict
 
 Row = dict[str, Any]
 
-# The columns of every table, and the further columns of `records` with the record's attributes.
+# The columns of every table, and the other columns of `records`, each with the path of an attribute of Record.
 _RUN_COLUMNS = ("run_id", "timestamp", "skill", "skill_version", "model_id", "scenario", "draft", "complete")
 _RECORD_COLUMNS = {
     **{name: name for name in ("provider", "shard", "beside", "stopped", "replicates")},
@@ -118,10 +118,10 @@ class Exported:
 
 
 def export_records(request: ExportRequest, recorded: Callable[[str], RecordedComponent]) -> Exported:
-    """Export the requested records. `recorded` loads a component by name, for JUnit.
+    """Export the requested records. For JUnit, `recorded` loads a component by name.
 
-    Unless the format is JUnit, raise LeaderboardError if a source is unknown or no record or model is found. JUnit
-    raises it for a table other than `records`.
+    Raise LeaderboardError if a source or model is unknown or no record is found, but for JUnit only if the table is not
+    `records`.
     """
     names = request.sources or sorted({path.parents[2].name for path in request.components.glob(_RECORDS_GLOB)})
     if request.to == "junit":
@@ -147,7 +147,7 @@ def export_records(request: ExportRequest, recorded: Callable[[str], RecordedCom
 
 
 def _record_files(source: str, components: Path) -> list[Path]:
-    """Return a component's record files by name, or that of a run or record. Raise LeaderboardError if unknown."""
+    """Return the record files of a component, or the file of a run or record. Raise LeaderboardError if unknown."""
     if source in (names := component_names(components)):
         return sorted((components / source / "evals" / "records").glob("*.json"))
     candidates = [Path(source), Path(source, RECORD)]
@@ -169,7 +169,7 @@ def _csv_text(rows: Sequence[Row]) -> str:
 
 
 def _csv_cell(value: Any) -> Any:
-    """Return the CSV cell of a value. A text that a spreadsheet would run as a formula gets an apostrophe (OWASP)."""
+    """Return the CSV cell of a value. A text that a spreadsheet would take for a formula gets an apostrophe (OWASP)."""
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, str):
@@ -184,7 +184,7 @@ Test = tuple[str, Outcome, Sequence[str]]  # name, outcome, reasons
 
 
 def junit_text(suites: Iterable[tuple[str, Iterable[Test]]]) -> str:
-    """Return JUnit XML of (suite name, tests).
+    """Format suites, each a name and tests, as JUnit XML.
 
     The message of a failed or skipped test has its first two reasons. A failed test's text has all but the first.
     """

@@ -1,4 +1,4 @@
-"""Import results of other tools as records: JSON of promptfoo and inspect_ai, and tables with a line per output."""
+"""Import results of other tools as records: JSON of promptfoo and inspect_ai, and tables with one row per output."""
 
 import re
 from collections import Counter
@@ -44,7 +44,7 @@ The prompt of this component is kept elsewhere. Here are the results that were i
 
 
 def _as_number(value: Any) -> Any:
-    """Return a table cell as a number (`pass`, `true`: 1; `fail`, `false`: 0; empty: None), or else unchanged."""
+    """Convert a text to a number (`pass`, `true`: 1; `fail`, `false`: 0; "": None). Return other values unchanged."""
     if not isinstance(value, str):
         return value
     word = with_decimal_point(value.strip())
@@ -67,7 +67,7 @@ Count = Annotated[int | None, Field(ge=0), _Number]
 
 
 class ImportedOutput(BaseModel):
-    """One output of another tool. `case` is the content of its case, `scores` has the scores by metric name."""
+    """One output of another tool. `case` is the content of the test case, `scores` has the scores by metric."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
@@ -90,7 +90,7 @@ class ImportedOutput(BaseModel):
 
 
 class ImportedRun(BaseModel):
-    """All outputs of one model. `primary` is the tool's first metric, `stopped` the reason if the run ended early."""
+    """The outputs of a file, or of one model in it. `stopped` is the reason why the run ended early, or None."""
 
     tool: str
     skill: str | None = None
@@ -104,7 +104,7 @@ class ImportedRun(BaseModel):
 
 
 def read_results(path: Path, on_problem: ProblemHandler = refuse) -> list[ImportedRun]:
-    """Return one run per model from a file of another tool. Raise LeaderboardError if it has no valid results."""
+    """Return one run per model from a file of another tool. Raise LeaderboardError if it has no valid result."""
     if path.suffix in ENDINGS:
         run = ImportedRun(tool="table", outputs=_table_outputs(path, on_problem))
     elif path.suffix == ".eval":
@@ -170,7 +170,7 @@ def _in_seconds(milliseconds: Any) -> Any:
 
 
 def _promptfoo_output(result: Mapping[str, Any], *, is_unique: bool) -> dict[str, Any]:
-    """Return the fields of an `ImportedOutput`. Its case id is the test's description if unique, else the variables."""
+    """Return the fields of an ImportedOutput. The case id is the description (if `is_unique`) or else the variables."""
     failed = result.get("failureReason") == _FAILURE_WITHOUT_OUTPUT
     variables = _object(result.get("vars"))
     variables_text = ", ".join(f"{key}={_as_text(each)}" for key, each in variables.items())
@@ -286,9 +286,10 @@ class ImportRequest(ComponentsOption, ConfigOption):
 def import_results(
     request: ImportRequest, settings: Settings, on_problem: ProblemHandler = refuse
 ) -> list[tuple[Record, Path, bool]]:
-    """Record another tool's results. Return (record, its file, whether it is new) for each model.
+    """Record another tool's results. Return (record, path of its file, whether it is new) for each model.
 
-    Create a missing component. Raise LeaderboardError for invalid results or an unknown component, version or model.
+    Create a missing component. Raise LeaderboardError for invalid results, or for a component, version or model that
+    neither the file nor the request names.
     """
     records = []
     for run in read_results(request.file, on_problem):
@@ -367,7 +368,7 @@ def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
 
 
 def records_in(path: Path) -> list[Record]:
-    """Return the record in a file, or one record per model of another tool's results, with the file name as version."""
+    """Return the record in a file, or one per model of another tool's results. The file name then is the version."""
     value = read_json(path, LeaderboardError) if path.suffix == ".json" else None
     if isinstance(value, dict) and "run_id" in value:
         return [parse_record(value, path)]

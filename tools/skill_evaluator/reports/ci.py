@@ -34,7 +34,7 @@ from skill_evaluator.verdicts.sizing import FEW_CASES, can_show
 _PLAN_COLUMNS = ("component", "models", "jobs", "calls", "cost at most", "why")
 _RUN_COLUMNS = ("component", "model", "version", "metric", "strict mean", "verdict", "agreement", "calls", "cost", "")
 _MAX_PLANNED, _MAX_RUNS = 200, 300  # rows of one table of a page
-_MAX_NAMED = 10  # runs of one verdict
+_MAX_NAMED = 10  # runs listed per verdict
 _MAX_MESSAGE = 400  # characters
 _STATUSES: tuple[Status, ...] = ("complete", "incomplete", "refused", "missing", "skipped")
 _NO_VERDICT, _NOT_MEASURED, _REFUSED = "–", "not measured", "refused"
@@ -53,7 +53,7 @@ _MEANINGS = {  # the worst first
 
 
 def plan_page(plan: Plan) -> Page:
-    """Build the page of a plan: its size, the chosen components, the forecast, the skipped components, and errors."""
+    """Build the page of a plan: chosen components, forecast, skipped components, judge calls and errors."""
     chosen = cut_table(_chosen_sheet(plan), _MAX_PLANNED) if plan.runs else []
     skipped = [cells_of((one.skill, ", ".join(one.models), one.reason)) for one in plan.skipped]
     judging = [(run, run.judge) for run in plan.runs if run.judge]
@@ -121,7 +121,7 @@ def _calls_and_cost(runs: Sequence[PlannedRun]) -> tuple[str, str]:
 
 
 def outcome_page(outcome: Outcome, published: bool = True, site: str | None = None) -> Page:
-    """Build the page of CI results: the verdicts, the errors, the comparisons (the worst first), drift, and all runs.
+    """Build the page of CI results: a list of verdicts, errors, comparisons (worst first), drift, and all runs.
 
     `published` is False if some records did not reach their branch; `site` is the address for links to the website.
     """
@@ -234,7 +234,7 @@ def _run_sheet(outcome: Outcome) -> Sheet:
 
 
 def doctor_blocks(report: DoctorReport) -> list[Block]:
-    """Return the table of the models' keys, and lines on the workflows and the problems of the set-up."""
+    """Return the table of keys, and lines on workflows, problems of the set-up, and resources that were not checked."""
     here = {"not_needed": "not needed", "set": "set", "in_ci_only": "none, in CI only"}
     in_ci = {
         "not_needed": "not needed",

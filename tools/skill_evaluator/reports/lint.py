@@ -1,4 +1,4 @@
-"""The reports of lint: the comparators of fields, hints and problems; the components that can be evaluated."""
+"""The reports of `lint` (comparators of fields, hints, problems), `judge lint` and `init --adopt`."""
 
 import sys
 from collections import Counter
@@ -25,7 +25,7 @@ _COLUMNS = ("path", "compared, aligned", "weight", "in F1", "why")
 
 
 def print_linted(library: LintedLibrary, form: Format) -> None:
-    """Print the comparators of each component's fields, its hints and problems, and the counts of skipped cases."""
+    """Print each component's comparators, hints and problems, and the numbers of cases that are not evaluated."""
     linted = library.components
     sections = (Section(name=result.name, blocks=list(_component_blocks(result))) for result in linted)
     clean = not (library.problems or library.broken or any(result.hints for result in linted))
@@ -46,7 +46,7 @@ def mark_linted(library: LintedLibrary, platform: PlatformName | None) -> None:
 
 
 def not_evaluated(linted: Sequence[LintResult]) -> list[str]:
-    """Return a list of one sentence on the numbers of skipped components and cases. Return [] if none is skipped."""
+    """Return one line on the numbers of components and cases that are not evaluated. Return [] if there are none."""
     left_out = sum(component.not_evaluated is not None for component in linted)
     waiting, drafts = (sum(len(getattr(each, name)) for each in linted) for name in ("waiting", "unreviewed"))
     counts = [f"{left_out} of {counted(len(linted), 'component')}"] if left_out else []
@@ -139,7 +139,7 @@ def print_rubric_lint(linted: RubricLint, form: Format) -> None:
 
 
 def adoption_sheet(proposal: Proposal) -> Sheet:
-    """Build the table of proposed components, each `ready`, `not yet` or `wrong`, with details."""
+    """Build the table of the components of a proposal: whether each can be evaluated, and details."""
     rows = []
     for component in proposal.linted:
         if component.name in proposal.contracts:

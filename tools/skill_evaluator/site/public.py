@@ -1,7 +1,7 @@
 """The names of a component that a site may show if its documents are private: those that its schema declares.
 
-If a schema allows any key, a path may be text of a ground truth or an output. If it allows any text, so may the label
-of a category.
+If a schema allows any key, a path may be text of a ground truth or an output. If a schema allows any text, the label of
+a category may be such text.
 """
 
 from collections.abc import Mapping

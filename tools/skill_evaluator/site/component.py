@@ -436,7 +436,7 @@ def loss_parts(name: str, model: ModelVerdict, max_cases: int = 3) -> list[LineP
         for number, case_id in enumerate(cases[:max_cases]):
             parts += [*([", "] if number else []), Cell(case_id, link=pages.case_address(name, case_id))]
         parts += [f" and {len(cases) - max_cases} more"] if len(cases) > max_cases else []
-    return parts or ["nothing lost" if model.verdict in _SOUND else "no field and no case fell"]
+    return parts or ["nothing lost" if model.verdict in _SOUND else "no single field or case stands out"]
 
 
 def certainty(model: ModelVerdict) -> str:

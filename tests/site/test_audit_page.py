@@ -64,6 +64,9 @@ def test_summary_is_open_details_fold_and_charts_have_their_figures(library: Lib
     assert {head.parent.name for head in folded} == {"summary"}
     text = words(first.parent)
     assert 0 < text.index("Neutrality: ") < text.index("Models, the best grade first")
+    above = words(page.main)[: words(page.main).index("Neutrality: ")]
+    assert "how sure: settled grades: " in above
+    assert "next: add questions to settle the grades of " in above
     figures = page.find_all("figure")
     assert len(figures) == 3
     assert all(figure.svg and figure.find("table") for figure in figures)

@@ -58,6 +58,7 @@ def test_page_shows_the_figures_of_the_results(judged: JudgedSite) -> None:
     assert f"judge: output 1 wins {wins} " in page_of(judged, "pairwise")
     assert "Pairs without the decision to ship" in page_of(judged, "regression")
     assert "false alarms" in page_of(judged, "calibrate")
+    assert "Next: label more items, then calibrate again; " in page_of(judged, "calibrate")
 
 
 def test_review_queue_is_shown_without_names_of_reviewers(judged: JudgedSite) -> None:

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 from skill_evaluator.library.components import load_component
+from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.tables import CaseRows
+from skill_evaluator.records.archive import Archive
 from skill_evaluator.site.public import PublicNames
+from skill_evaluator.verdicts.component import RecordedComponent
 from skill_evaluator.verdicts.shipping import Step
 
 from tests.support.library import CASES, SKILL, Library
@@ -86,6 +89,21 @@ def test_check_of_a_case_is_named_by_its_format(measured: Library) -> None:
         Step.model_validate({**REGRESSED, "reasons": [], "falls": falls})
     )
     assert [path for path, _ in shown["falls"]] == ["checks.client", "a check without a name", ""]
+
+
+def test_private_field_is_removed_from_the_advice(measured: Library) -> None:
+    component = load_component(measured.root / "components", SKILL)
+    settings = load_settings(measured.root / ".evaluator")
+    status = RecordedComponent(component=component, archive=Archive(component), settings=settings).status()
+    assert status is not None
+    model, fell = status.history.models[0], f"amounts.{TRUTH_KEY} 1.000 → 0.000"
+    step = Step.model_validate({**REGRESSED, "reasons": [], "fell_most": fell})
+    points = [model.points[-1].model_copy(update={"step": step})]
+    history = status.history.model_copy(update={"models": [model.model_copy(update={"points": points})]})
+    advice = status.ranking.advice.model_copy(update={"reason": f"1.1.0 regressed, most in field {fell}"})
+    ranking = status.ranking.model_copy(update={"advice": advice})
+    shown = PublicNames(component).status(replace(status, history=history, ranking=ranking))
+    assert shown.ranking.advice.reason == "1.1.0 regressed, most in a field that the schema does not name"
 
 
 def test_site_without_documents_has_no_key_or_label_of_an_output(measured: Library) -> None:

@@ -81,9 +81,10 @@ def audit_page(result: AuditResult) -> Page:
 
 
 def site_audit(result: AuditResult) -> dict[str, Any]:
-    """Return the variables of the site's audit template: `finding`, `why` and `page_blocks`."""
+    """Return the variables of the site's audit template. `remarks` has the lines on certainty and on the next step."""
     finding, reason = finding_text(result)
-    return {"finding": finding, "why": reason, "page_blocks": audit_page(result).blocks}
+    _, *remarks = _conclusion(result)
+    return {"finding": finding, "why": reason, "remarks": remarks, "page_blocks": audit_page(result).blocks}
 
 
 def write_audit(reported: ReportedAudit) -> list[Path]:

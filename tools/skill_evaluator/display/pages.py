@@ -1,4 +1,4 @@
-"""A report: one list of blocks, rendered on a terminal, as Markdown and as HTML; and the addresses of the site's pages.
+"""A report as blocks that are rendered on a terminal, as Markdown and as HTML; the addresses of the site's pages.
 
 External text is never rendered as mark-up. A Markdown page can have a maximum size; it then names the omitted sections.
 """
@@ -313,7 +313,7 @@ def _flat(blocks: Iterable[Block], medium: Medium, *, full: bool = False) -> Ite
 
 
 def sections_of(blocks: Iterable[Block]) -> list[tuple[str, list[Block]]]:
-    """Return the title and the blocks of each section of an HTML page, without bare sentences and empty sections."""
+    """Return the title and blocks of each section of an HTML page, without empty sections and blocks of type `str`."""
     sections: list[tuple[str, list[Block]]] = []
     for block in _flat(blocks, "site"):
         if isinstance(block, Heading):
@@ -358,7 +358,7 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _first_lines(text: str, limit: int, size: Callable[[str], int]) -> str:
-    """Return the first whole lines of a text that fit, and a remark. A cut line could leave a code span open."""
+    """Return the first lines of a text that fit, and a remark. Lines stay whole, so that no code span is left open."""
     room, lines = limit - size(_CUT) - 2, []
     for line in text.splitlines():
         room -= size(line) + 1

@@ -47,7 +47,7 @@ def name_text(name: str) -> str:
 
 
 def shortened(text: str, start: int = 0, limit: int = _SHORT) -> str:
-    """Cut a text of more than `limit` characters to those from `start`, such as `…efg… (10 characters)`."""
+    """Cut a text to `limit` characters from index `start`, such as `…efg… (10 characters)`. Keep a shorter text."""
     if len(text) <= limit:
         return text
     start = min(start, len(text) - limit)

@@ -1,4 +1,4 @@
-"""The report of a comparison: the conclusion, the largest changes and the reasons; collapsed, all figures."""
+"""The report of a comparison: conclusion, largest changes, reasons, and all figures in collapsed details."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -70,7 +70,7 @@ _TIER_MARKS = {"critical": " *", "supporting": " (supporting)", "advisory": ""}
 
 
 def comparison_page(result: ComparisonResult, reader: summary.Reader, site: str | None = None) -> Page:
-    """Build the page of one comparison. Its commands depend on `reader`, and `site` is the address for links."""
+    """Build the page of a comparison for a reader. Its links lead to the site at the address `site`."""
     return Page([comparison_section(result, summary.conclude(result, reader)), legend_section([result])], site)
 
 
@@ -79,8 +79,8 @@ def comparison_section(
 ) -> Section:
     """Build the section of a comparison: conclusion, metrics, largest changes and reasons; all figures are collapsed.
 
-    `examples` has, by a candidate's run id, a sentence on its changed outputs and a table of some of them. The
-    sentence, if it is not "", replaces the table of changed fields and cases.
+    `examples` has a sentence on the changed outputs of a candidate and a table of some of them, by the candidate's run
+    id. If any sentence is not "", the sentences replace the table of changed fields and cases.
     """
     models, several = summary.worst_first(result), len(result.models) > 1
     shown = {model.model_id: examples[run] for model in models if (run := model.candidate.run_id) in examples}
@@ -135,7 +135,7 @@ def _title(result: ComparisonResult) -> Iterator[LinePart]:
 
 
 def _open_reasons(model: ModelVerdict) -> list[str]:
-    """Return the reasons for a verdict except those that the tables and the conclusion show."""
+    """Return sentences on turned cases, then the reasons that neither the tables nor the conclusion show."""
     shown = ("less repeatable:", *(f"{one.metric} {verb} from " for one in model.metrics for verb in ("fell", "rose")))
     falls = joined_falls(model.falls) if model.falls else None
     reasons = [one for one in model.reasons if not one.startswith(shown) and not (falls and falls in one)]
@@ -143,7 +143,7 @@ def _open_reasons(model: ModelVerdict) -> list[str]:
 
 
 def joined(sheets: Mapping[str, Sheet], limit: int, limit_of_several: int = _MAX_ROWS_OF_SEVERAL) -> Iterator[Sheet]:
-    """Yield one table of the first rows of each model's table (`sheets`, by model id), unless there are no rows."""
+    """Yield one table of the first rows of each model, unless there are none. Several models get a model column."""
     several = len(sheets) > 1
     shown = {name: sheet.rows[: limit_of_several if several else limit] for name, sheet in sheets.items()}
     if rows := [[Cell(name, code=True), *row] for name, rows in shown.items() for row in rows]:
@@ -241,7 +241,7 @@ def _amount_notes(amounts: Sequence[AmountResult]) -> Iterator[str]:
 
 
 def all_sheets(model: ModelVerdict, skill: str, limit: int = _MAX_TABLE_ROWS) -> Iterator[Sheet | str]:
-    """Yield the tables of a model's metrics, fields, cases and runs, and lines on fields and cases beyond `limit`."""
+    """Yield the tables of a model's metrics, fields, cases and runs, and the number of rows beyond `limit`."""
     fields = _moved_fields(model)
     if model.metrics:
         yield measure_sheet(model)
@@ -267,7 +267,7 @@ def _case_sheet(title: str, changes: Sequence[CaseChange], skill: str) -> Sheet:
 
 
 def _moved_fields(model: ModelVerdict) -> list[MeasureResult]:
-    """Return the fields that changed or can decide the verdict, first those that improved or regressed."""
+    """Return the fields that changed or can decide the verdict. Improved and regressed fields come first."""
     return sorted(
         (field for field in model.fields if field.difference or field.tier != "advisory"),
         key=lambda field: (

@@ -48,7 +48,7 @@ _OPEN_COLUMNS = tuple(name for name in _FIELD_COLUMNS if name not in _COUNTS)
 
 
 def evaluation_json(done: EvaluationResult, changes: Sequence[ChangedAnswers] = ()) -> dict[str, Any]:
-    """Return an evaluation for JSON. It has `changed_answers` and `ranking` only if there are any."""
+    """Return the JSON value of an evaluation. Omit `changed_answers` and `ranking` if there are none."""
     return {
         "skill": done.inputs.component.name,
         "runs": [run_json(run) for run in done.finished],
@@ -60,7 +60,7 @@ def evaluation_json(done: EvaluationResult, changes: Sequence[ChangedAnswers] = 
 
 
 def run_json(run: Finished) -> dict[str, Any]:
-    """Return a run as JSON: its record without the scores of single outputs, and the paths of its files."""
+    """Return the JSON value of a run: its record without the scores of single outputs, its digest and its files."""
     value = run.record.model_dump(mode="json", exclude={"schema_version", "draft", "faults"})
     cases = [{key: case[key] for key in _CASE_KEYS} for case in value.pop("per_case")]
     last = run.record.model_dump(mode="json", include={"draft", "faults"})
@@ -71,7 +71,7 @@ def run_json(run: Finished) -> dict[str, Any]:
 def evaluation_page(
     done: EvaluationResult, changes: Sequence[ChangedAnswers] = (), folders: Sequence[str] = (), site: str | None = None
 ) -> Page:
-    """Build the page of an evaluation with its changed outputs. `folders` are the options that name the library."""
+    """Build the page of an evaluation. `folders` are the options that name the library, for the suggested commands."""
     verdict, ranking, summary = done.verdict, done.ranking, evaluation_summary(done, folders)
     sections = []
     if verdict is not None and summary is not None:
@@ -100,7 +100,7 @@ def evaluation_page(
 
 
 def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> ComparisonSummary | None:
-    """Draw the conclusion from an evaluation. Return None if no comparison was made and it has a scenario or no run."""
+    """Draw an evaluation's conclusion. Return None if it has no comparison, and has a scenario or no run."""
     reader = Reader(outputs=_run_names(done), folders=folders)
     if done.verdict is not None:
         return conclude(done.verdict, reader)
@@ -115,7 +115,7 @@ def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> Compar
 
 
 def _run_names(done: EvaluationResult) -> dict[str, str]:
-    """Return the argument of `explain` by run id: the folder's name, or its path if outside the component."""
+    """Map each run id to the argument of `explain`: the folder's name, or its path if outside the component."""
     results_dir = done.inputs.component.results_dir
     return {
         run.record.run_id: run.folder.name if run.folder.parent == results_dir else str(run.folder)
@@ -143,12 +143,12 @@ def write_reports(result: EvaluationResult) -> EvaluationResult:
 
 
 def write_report(finished: Finished, verdict: ComparisonResult | None = None, site: str | None = None) -> None:
-    """Write `report.md` into a run folder. The verdict on the run is included if `verdict` has one."""
+    """Write `report.md` into a run folder, with the verdict on the run if the comparison `verdict` has one."""
     replace_text(finished.folder / REPORT, report_page(finished, verdict, site).markdown())
 
 
 def report_page(finished: Finished, verdict: ComparisonResult | None = None, site: str | None = None) -> Page:
-    """Build the page of one run: its figures, after the verdict on it if `verdict`, a comparison, includes the run."""
+    """Build the page of one run. It begins with the verdict on the run if the comparison `verdict` has one."""
     model = None if verdict is None else verdict.on_run(finished.record.run_id)
     run = _run_section(finished)
     if verdict is None or model is None:
@@ -238,7 +238,7 @@ def _facts(record: Record) -> str:
 
 
 def _weakest_sheet(record: Record) -> Sheet:
-    """Build the table of the fields with the lowest scores below 1: token F1 of free text, accuracy of other fields."""
+    """Build the table of up to five fields with the lowest scores below 1: token F1 of free text, else accuracy."""
     scored = [(path, field) for path, field in record.per_field.items() if field.n]
     ranked = sorted(scored, key=lambda item: (_field_score(item[1]), item[0]))
     rows = []
@@ -311,7 +311,7 @@ _COLUMNS = ("cost at most", "calls", "directly", "with caching", "in batches")
 
 
 def forecast_sheet(forecasts: Sequence[Forecast]) -> Sheet:
-    """Build the table of maximum costs in USD: a row per model, and a row for all if there are several."""
+    """Build the table of maximum costs in USD: a row per model, then a row for all models if there are several."""
     shown = forecasts if len(forecasts) > 2 else forecasts[:1]
     rows = []
     for entry in shown:

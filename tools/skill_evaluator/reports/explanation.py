@@ -1,4 +1,4 @@
-"""The report of a case with its ground truth and outputs, or of one field in all cases; the outputs that changed."""
+"""The report of a case with its ground truth and outputs, or of one field in several cases, and changed outputs."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ _MAX_VALUES = 8  # changed values of a case
 
 
 def explanation_page(views: Sequence[CaseView], manifest: Manifest, folders: Sequence[str]) -> Page:
-    """Build the page of a case of a run, or of one field in several. `folders` are options that name the library."""
+    """Build the page of a run's case, or of one field in several cases. `folders` are options that name the library."""
     component, version, reader = manifest.skill, manifest.skill_version, Reader(folders=folders)
     run = f"{component} {version} · {manifest.model_id} · run {manifest.run_id}"
     outputs = _output_blocks(views[0], manifest) if len(views) == 1 else ()
@@ -85,7 +85,7 @@ def _text_blocks(title: str, text: str) -> Iterator[Block]:
 
 
 def _cut_tables(summary: str, whole: Sheet, short: Sheet | None = None) -> Iterator[Block]:
-    """Yield the whole table. If `short` (default: with cut cells) differs, yield it with the whole table collapsed."""
+    """Yield a table, or if `short` (default: cells cut) differs, `short` with the whole table collapsed."""
     cut_rows = [[replace(cell, text=abridged(cell.text)) for cell in row] for row in whole.rows]
     brief = short or replace(whole, rows=cut_rows)
     more = len(whole.rows) - len(brief.rows)
@@ -131,9 +131,9 @@ def _field_blocks(views: Sequence[CaseView]) -> Iterator[Block]:
 
 
 def _field_rows(views: Sequence[CaseView], *, cut: bool) -> Iterator[tuple[bool, list[Cell]]]:
-    """Yield whether a row may be left out, and its cells.
+    """Yield a pair for each row: whether a short table may omit the row, and its cells.
 
-    A row is a value, a check, or if there are several cases, an output without a score.
+    A row has a value, a check or, if there are several cases, an output without a score.
     """
     for view in views:
         case = [Cell(view.case.id, code=True)] if len(views) > 1 else []
@@ -207,7 +207,7 @@ def _value_cell(text: str) -> Cell:
 
 
 def explanation_json(views: Sequence[CaseView], manifest: Manifest) -> dict[str, Any]:
-    """Return an explanation for JSON: `run_id`, `component`, `version`, `model` and `cases`."""
+    """Return the JSON value of an explanation: `run_id`, `component`, `version`, `model` and `cases`."""
     return {
         "run_id": manifest.run_id,
         "component": manifest.skill,
@@ -268,7 +268,10 @@ def _leaf_as_json(leaf: ComparedLeaf) -> Mapping[str, Any]:
 
 
 def changes_of(model: ChangedAnswers) -> tuple[str, Sheet]:
-    """Return a sentence with the number of outputs of a model that changed, and the table of these outputs."""
+    """Return the number of cases whose most frequent output changed, as a sentence, and the table of these outputs.
+
+    If the outputs are missing, the sentence has the reason.
+    """
     columns = ("case", "score", "path", "before", "after")
     rows = [row for change in model.changes for row in _change_rows(change)]
     text = f"the most frequent output changed in {len(model.changes)} of {counted(model.compared, 'case')}"

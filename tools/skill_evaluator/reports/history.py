@@ -102,7 +102,7 @@ def _version_sheet(history: History) -> Sheet:
 
 
 def accepted_json(accepted: Accepted) -> dict[str, Any]:
-    """Return an accepted version for JSON: `skill`, `new`, `acceptance`, `metric`, and `strict_means` by model id."""
+    """Return the JSON value of an accepted version; `strict_means` has the score of each model by its id."""
     record = accepted.records[0]
     means = {name: mean for name, (_, mean) in _strict_means(accepted).items()}
     facts = {"skill": record.skill, "new": accepted.new, "acceptance": accepted.acceptance}
@@ -171,7 +171,7 @@ def _next_step(ranking: ModelRanking, reader: Reader) -> str:
 
 
 def ranking_blocks(ranking: ModelRanking) -> list[Block]:
-    """Return the blocks of a ranking: the models, how sure their difference is, the model to ship, all figures."""
+    """Return the blocks of a ranking: the models, all figures, the difference of the first two, and the advice."""
     versions = listed(list(dict.fromkeys(model.skill_version for model in ranking.models)), 2)
     models, cases = counted(len(ranking.models), "model"), counted(ranking.n_cases, "case")
     title = f" {versions}: {ranking.metric} of {models} on the same {cases}"

@@ -39,12 +39,15 @@ def print_planned(planned: ManyPlanned) -> None:
 
 
 def many_json(done: _Results, planned: ManyPlanned) -> dict[str, Any]:
-    """Return a dict for JSON: `runs` has a row per run or error, `left_out` the reason by skipped component."""
+    """Return a JSON object: `runs` has a row per run or error, `left_out` the reason by skipped component."""
     return {"runs": list(_run_rows(done)), "left_out": {name: str(reason) for name, reason in planned.left_out.items()}}
 
 
 def many_page(done: _Results, planned: ManyPlanned, folders: Sequence[str]) -> Page:
-    """Build the page of several evaluations: runs and errors, the main conclusions, and skipped components."""
+    """Build the page of several evaluations: runs and errors, conclusions, and skipped components.
+
+    If a verdict is neither improved nor unchanged, only the conclusions with such verdicts are shown.
+    """
     cells = []
     for row in _run_rows(done):
         scores = (row["version"] or "–", number(row["score"]), signed(row["change"]))
@@ -70,9 +73,9 @@ def _run_rows(done: _Results) -> Iterator[dict[str, Any]]:
 
 
 def _recorded_runs(done: EvaluationResult) -> Iterator[tuple[Any, ...]]:
-    """Yield model, version, score, change, verdict or state, and cost in USD of each run.
+    """Yield the model, version, score, change, verdict and cost in USD of each run. Skip interleaved baselines.
 
-    Interleaved baselines are skipped. The state is `recorded`, `incomplete` or the reason why the run stopped.
+    A run without a verdict has `recorded`, `incomplete` or the reason why it stopped instead.
     """
     metric = done.inputs.component.primary_metric
     for record in (run.record for run in done.finished):
@@ -86,7 +89,7 @@ def _recorded_runs(done: EvaluationResult) -> Iterator[tuple[Any, ...]]:
 
 
 def switch_json(result: Switch, folders: Sequence[str]) -> dict[str, Any]:
-    """Return a switch of models for JSON, with `components` and `conclusion`; `folders` are the library's options."""
+    """Return the JSON value of a switch of models. `folders` are the options that name the library."""
     request = result.request
     models = {"old": request.old, "new": request.new, "dry_run": request.dry_run}
     rows = []

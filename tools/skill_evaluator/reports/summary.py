@@ -138,9 +138,9 @@ def worst_first(result: ComparisonResult) -> list[ModelVerdict]:
 
 
 def scope_words(result: ComparisonResult, model: ModelVerdict) -> str:
-    """Format the verdict of a comparison with the baseline of a model and, unless it is incomparable, the cases.
+    """Format the verdict of a comparison, the baseline of `model` and, unless incomparable, the number of cases.
 
-    Improved and unchanged also have the bound for new cases, unless only failed cases were run again.
+    For improved and unchanged, add the bound for new cases, unless only failed cases were run again.
     """
     cases, text = result.n_cases, str(result.verdict)
     if model.baseline is not None:
@@ -157,7 +157,7 @@ def scope_words(result: ComparisonResult, model: ModelVerdict) -> str:
 
 
 def with_served(*models: ModelVerdict, verdict: str | None = None) -> str:
-    """Return a verdict as text, with remarks on an uncalibrated judge and on another model or release that answered."""
+    """Format a verdict (default: of the first model) with remarks on uncalibrated judges and on other served models."""
     changes, text = {model.served for model in models}, verdict or models[0].verdict
     if judges := {model.unproved_judge for model in models if model.unproved_judge}:
         text = f"{text}; judged by {listed(sorted(judges))}, not calibrated"
@@ -174,7 +174,7 @@ def lost_words(model: ModelVerdict) -> str:
 
 
 def _loss_words(model: ModelVerdict) -> str:
-    """Describe the loss of a model against its baseline, or say that nothing was lost or compared."""
+    """Describe the loss of a model against its baseline, also if nothing was lost or compared."""
     if model.verdict == "incomparable":
         return f"nothing was compared: {model.reasons[0]}" if model.reasons else "nothing was compared"
     fell_most = fell_most_words(model)
@@ -238,7 +238,10 @@ def difference_words(
 
 
 def _deciding_measure(model: ModelVerdict) -> MeasureResult | None:
-    """Return a metric or field with the model's verdict, critical ones first. Return None if nothing was compared."""
+    """Return a compared metric or field: one with the model's verdict or harm, critical ones first, or else any.
+
+    Return None if nothing was compared.
+    """
     compared = [one for one in (*model.metrics, *model.fields) if one.difference is not None]
     compared.sort(key=lambda result: (result.verdict != model.verdict and not result.harmed, _TIERS.index(result.tier)))
     return next(iter(compared), None)

@@ -22,7 +22,7 @@ _MAX_PROBLEM = 1_000  # characters of a problem on stderr
 
 
 class SiteFolder:
-    """The folder of one build; `written` and `removed` count the files that changed.
+    """The folder that one build writes; `written` and `removed` count its new or changed, and its removed files.
 
     `problems` maps each part of the library that could not be read to its error.
     """
@@ -40,12 +40,12 @@ class SiteFolder:
         replace_text(folder / _MARKER, "")
 
     def note(self, name: str, problem: Exception) -> None:
-        """Record the error of a part of the library that is not on the pages, and print it to stderr."""
+        """Record the error of a part of the library that the pages lack, and print the error to stderr."""
         self.problems[name] = problem
         print(f"{abridged(visible(name))}: {abridged(visible(str(problem)), _MAX_PROBLEM)}", file=sys.stderr)
 
     def write(self, name: str, text: str | bytes) -> None:
-        """Write a file, unless it is there with the same content. Raise StorageError if it cannot be written."""
+        """Write a file unless it exists with the same content. Raise StorageError if it cannot be written."""
         self._names.add(name)
         path = self._folder / name
         content = text if isinstance(text, bytes) else text.encode("utf-8", "backslashreplace")
@@ -73,7 +73,7 @@ def refuse_page_name(name: str, error: type[SkillEvaluatorError]) -> None:
 
 
 def cut_name(text: str, limit: int = MAX_TEXT) -> str:
-    """Cut a text to its first `limit` characters, its length and a digest. Return a shorter text unchanged."""
+    """Cut a text after `limit` characters and append its length and a digest. Return a shorter text unchanged."""
     if len(text) <= limit:
         return text
     return f"{text[:limit]}… ({len(text):,} characters, {digest(text).partition(':')[2][:8]})"

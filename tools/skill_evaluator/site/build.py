@@ -103,7 +103,7 @@ def build_site(build: SiteBuild) -> SiteFolder:
 
 
 def _write_audits(site: SiteFolder, folder: Path) -> dict[str, str | None]:
-    """Write the page of each reported audit. Return the grades by model of the newest audit, {} if there is none."""
+    """Write the page of each reported audit. Return the grades in the newest audit by model id."""
     results: dict[str, AuditResult] = {}
     for path in sorted(folder.glob(f"*/{REPORTED}"), reverse=True):
         name = path.parent.name
@@ -164,7 +164,7 @@ def _write_component(
 
 
 def _reason_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: Path | None) -> tuple[str, bool]:
-    """Return the reason that no run is complete, and whether it is that too few outputs could be read."""
+    """Return the reason why no run is complete, and whether the reason is that too few outputs could be read."""
     component = recorded.component
     try:
         find_cases(component, fixtures)

@@ -56,10 +56,10 @@ _SCORED_BY = ("schema", "contract", "datasets")
 
 
 def case_list(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
-    """Return the cases of each model's `newest` run for the page of a component, the worst first.
+    """Return the values for the list of cases on a component's page; `newest` has a record per model.
 
-    `rows` has the cases with their score and stabilities by model, except the `sound` ones, which are right in every
-    output; `room` is the number of rows in the table. `by_field` has the cases in which each field is wrong or flaky.
+    `sound` has the cases that are right in every output. `rows` has the others, the worst first, with their score and
+    stabilities by model; the page shows at most `room` of them. `by_field` has the wrong and flaky cases by field.
     """
     rows: dict[str, dict[str, Any]] = {}
     for model_id, record in newest.items():
@@ -85,7 +85,7 @@ def _lowest_score(row: Mapping[str, Any]) -> tuple[float, str]:
 
 
 def _cases_by_field(newest: Mapping[str, Record]) -> list[dict[str, Any]]:
-    """Return the fields that are wrong or flaky in a case; `parts` has the ids of these cases by model."""
+    """Return a row per field that is wrong or flaky in any case; `parts` has the ids of these cases by model."""
     fields: dict[str, list[dict[str, Any]]] = {}
     for model_id, record in newest.items():
         values = [(path, value, case.case_id) for case in record.per_case for path, value in case.profile.items()]
@@ -190,7 +190,7 @@ def _changes_of_case(
 
 
 def _significance(case_id: str, model: ModelVerdict | None) -> str:
-    """Return the end of the sentence on a changed case: its significance, or "" if the version is not compared."""
+    """Return the significance of a changed case as the end of a sentence, or "" if the version is not compared."""
     if model is None or model.baseline is None:
         return ""
     if any(change.case_id == case_id for change in (*model.cases.broke, *model.cases.fixed)):
@@ -216,7 +216,7 @@ def _score_counts(record: Record, case_record: CaseRecord) -> str:
 
 
 def _output_entry(record: Record, output: DistinctOutput) -> dict[str, Any]:
-    """Return the parts of a page on a distinct output; `differing` has the values that differ, `alike` the others."""
+    """Return the template's values for a distinct output. Values unlike the ground truth are in `differing`."""
     answer = output.answer
     failure = answer.replicate.failure if answer.replicate else None
     longest = max(_MAX_VALUE, _MAX_VALUES // max(1, len(output.leaves)))
@@ -257,7 +257,7 @@ def _check_row(check: Check, score: float) -> dict[str, Any]:
 
 
 def _value_row(leaf: ComparedLeaf, longest: int) -> dict[str, Any]:
-    """Return a value beside its ground truth; differing characters are marked if the two texts share a word."""
+    """Return a row with a value and its ground truth. Differing words are marked if the texts have a word in common."""
     texts = value_pair(leaf.truth, leaf.output, longest)
     parts = marked_differences(*texts) if leaf.outcome == "wrong" else ([], [])
     if not any(not own and any(map(str.isalnum, part)) for part, own in parts[0]):
@@ -283,7 +283,7 @@ def _cut_text(text: str, limit: int) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ShownRun:
-    """A run whose record and outputs are read on demand, without private names."""
+    """A run on the site. Its record and outputs are read on demand, and private names are removed from the record."""
 
     entry: RecordedRun
     compared: ComparedComponent

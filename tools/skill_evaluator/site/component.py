@@ -86,7 +86,7 @@ def component_page(status: ComponentStatus, rows: Sequence[Row]) -> dict[str, An
 
 
 def _field_rows(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:
-    """Yield a dict per field. Its `summaries` and its counts of cases by stability (`profiles`) are by model."""
+    """Yield a row per field, with its summary and its numbers of cases by stability (`profiles`) for each model."""
     fields = by_key((path, (name, part)) for name, record in newest.items() for path, part in record.per_field.items())
     for path, summaries in fields.items():
         profiles = {name: field.profile.model_dump() for name, field in summaries if field.profile}
@@ -122,9 +122,9 @@ def _score_figures(score: Score | RowAccuracy | None, cases: int) -> dict[str, f
 
 
 def _trend_points(history: History, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    """Yield the figures of each version with a verdict, then of each incomplete run.
+    """Yield the figures of each model's measured versions, then of each incomplete run.
 
-    A `segment` ends where two versions cannot be compared.
+    A new `segment` of the line begins at each version that is incomparable with the previous one.
     """
     by_run = {row.run_id: row for row in rows}
     for model in history.models:
@@ -192,7 +192,7 @@ def overview_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield a row of the overview for each model, with the figures of its newest run of its highest version.
 
-    `rank` is the place of its worst verdict in `ORDER`.
+    `rank` is the index of the worst verdict in `ORDER`.
     """
     points = {model.model_id: model.points[-_DRAWN:] for model in status.history.models}
     scores = _ranked_scores(status)
@@ -239,9 +239,9 @@ def run_figures(row: Row) -> dict[str, Any]:
 def verdict_of(model_id: str, status: ComponentStatus) -> dict[str, Any]:
     """Return the `verdict` on a model's highest version, its baseline `before` and the score `difference`.
 
-    The baseline is the version before. It is the accepted version if the model improved on the version before, or if
+    The baseline is the previous version. It is the accepted version if the model improved on the previous one, or if
     both verdicts are regressed and the drop since the accepted version is larger. `also` has the verdict against the
-    other baseline, or is None if it is the same. All values are None for a first version.
+    other baseline, or is None if verdict or baseline are the same. All values are None for a first version.
     """
     ranked = next((model for model in status.ranking.models if model.model_id == model_id), None)
     step = next(model.points[-1].step for model in status.history.models if model.model_id == model_id)
@@ -294,11 +294,12 @@ def _chart_name(text: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentState:
-    """The newest version of a component. If it was never measured, `version` is "" and `reason` is the reason.
+    """The state of a component's newest version. If none was measured, `version` is "" and `reason` has the reason.
 
-    `alarm`: it regressed or could not be measured. `calm`: nothing was lost. `ship` is the advice. `verdicts` pairs
-    each verdict with text on its baseline. `where` names the largest loss, `sure` its evidence, and `next` the next
-    step, all for one model and baseline. `unmeasured` has runs without a verdict, `past` earlier regressions.
+    `alarm`: it regressed or could not be measured. `calm`: nothing was lost. `ship` names the version and model to
+    ship. `verdicts` pairs each verdict with text on its baseline. `where` names the largest loss, `sure` its evidence,
+    `next` the next step, all for one model and baseline. `unmeasured` names runs without a verdict, `past` earlier
+    regressions.
     """
 
     component: str
@@ -359,7 +360,10 @@ def _ship_words(status: ComponentStatus) -> str:
 
 
 def _deciding_model(result: ComparisonResult, status: ComponentStatus) -> ModelVerdict | None:
-    """Return the model to show: one that lost much, or else the one to ship. Return None if none has a baseline."""
+    """Return the model to show: a regressed one, one with a large drop in a field, or else the one to ship.
+
+    Return None if no model has a baseline.
+    """
     models = [model for model in result.models if model.baseline is not None]
     if not models:
         return None
@@ -373,7 +377,7 @@ def _deciding_model(result: ComparisonResult, status: ComponentStatus) -> ModelV
 
 
 def _verdicts_since(status: ComponentStatus) -> Iterator[tuple[str, str]]:
-    """Yield each verdict on the newest version and a text on its baseline and models, the latest baseline first."""
+    """Yield each verdict on the newest version with a text on its baseline and models, the latest baseline first."""
     models = list(status.history.newest_steps)
     by_verdict: dict[tuple[str, str | None], list[str]] = {}
     for model in models:
@@ -389,7 +393,7 @@ def _verdicts_since(status: ComponentStatus) -> Iterator[tuple[str, str]]:
 
 
 def _unmeasured_runs(status: ComponentStatus, rows: Sequence[Row]) -> tuple[list[str], bool]:
-    """Return sentences on runs of the newest version that do not count, and whether outputs could not be read."""
+    """Return sentences on incomplete runs of the newest or later versions, and whether outputs could not be read."""
     newest = precedence(status.history.newest)
     measured = {(record.model_id, record.skill_version) for record in status.newest.values()}
     lacking = {
@@ -422,7 +426,7 @@ def _where_line(name: str, model: ModelVerdict) -> Line:
 
 
 def loss_parts(name: str, model: ModelVerdict, max_cases: int = 3) -> list[LinePart]:
-    """Return the field that fell most and the cases that got worse, with links. Return a text if nothing was lost."""
+    """Return links to the field that fell most and to the cases that got worse. If there are none, return a text."""
     parts: list[LinePart] = []
     if (fell := model.fell_most) is not None:
         parts.append(Cell(summary.fall_words(fell), link=pages.component_address(name, fell.metric)))
@@ -432,11 +436,11 @@ def loss_parts(name: str, model: ModelVerdict, max_cases: int = 3) -> list[LineP
         for number, case_id in enumerate(cases[:max_cases]):
             parts += [*([", "] if number else []), Cell(case_id, link=pages.case_address(name, case_id))]
         parts += [f" and {len(cases) - max_cases} more"] if len(cases) > max_cases else []
-    return parts or ["nothing lost" if model.verdict in _SOUND else "no field and no case fell"]
+    return parts or ["nothing lost" if model.verdict in _SOUND else "no single field or case stands out"]
 
 
 def certainty(model: ModelVerdict) -> str:
-    """Format the change that decides a verdict with its evidence. If nothing was lost, add the bound for new cases."""
+    """Format the deciding change with its evidence. For improved and unchanged, add the bound for new cases."""
     change = summary.sure_words(model, is_named=False) or "no figure can be compared"
     return f"{change}; {results.new_cases_words(model.n_cases)}" if model.verdict in _SOUND else change
 
@@ -452,7 +456,7 @@ def _next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
 
 
 def _past_regressions(history: History) -> Iterator[Line]:
-    """Yield a line for each regressed version among the last five of a model, and the version that fixed it."""
+    """Yield a line for each earlier regression in the last five versions of a model, with the version that fixed it."""
     fell: dict[tuple[str, str], list[tuple[str, str]]] = {}
     dates: dict[str, str] = {}
     for model in history.models:

@@ -1,4 +1,4 @@
-"""The list of the newest judge runs of a folder, and the page of each.
+"""The page that lists the newest judge runs of a folder, and a page for each of them.
 
 Evidence, justifications and judged texts are only in the folder of the judge run.
 """
@@ -34,7 +34,7 @@ _MOODS = {"ship": "improved", "block": "regressed"}
 
 
 def write_judges(site: SiteFolder, judgements: Path, config: Path, settings: Settings) -> None:
-    """Write the list of the newest judge runs, a page for each, and a page for the calibration of the settings."""
+    """Write the list of the newest judge runs, a page for each, and one for the calibration that the settings name."""
     # names begin with the time
     folders = sorted((path.parent for path in judgements.glob(f"*/{JUDGING}")), reverse=True)
     rows, problems, unfinished = [], [], []
@@ -63,7 +63,10 @@ def write_judges(site: SiteFolder, judgements: Path, config: Path, settings: Set
 
 
 def _write_calibration(site: SiteFolder, config: Path, settings: Settings) -> tuple[str, str | None] | None:
-    """Write the page of the settings' calibration. Return its outcome and colour, or None if there is none to read."""
+    """Write the page of the calibration that the settings name. Return its outcome and colour.
+
+    Return None if the settings name none, or if it cannot be read.
+    """
     try:
         calibration = read_calibration(config, settings)
     except JudgeError as problem:
@@ -108,7 +111,7 @@ def _judge_run_row(head: JudgeRunHead, results: JudgeRunResults) -> dict[str, An
 
 
 def _outcome_and_verdict(results: JudgeRunResults) -> tuple[str, str | None]:
-    """Return the outcome of a judge run as text, and the verdict of its colour, or None if it has no colour."""
+    """Return the outcome of a judge run as text, and the verdict in whose colour it is shown, or None for no colour."""
     if isinstance(results, JudgeCalibration):
         return calibration_words(results)
     if isinstance(results, RegressionResults):
@@ -122,7 +125,7 @@ def _outcome_and_verdict(results: JudgeRunResults) -> tuple[str, str | None]:
 
 
 def _queue_status(site: SiteFolder, config: Path) -> list[str] | None:
-    """Return lines on the review queue, with numbers for reviewers. Return None if it is empty or cannot be read."""
+    """Return lines on the review queue that number the reviewers. Return None if it is empty or cannot be read."""
     queue = queue_in(config)
     try:
         items = queue.items()

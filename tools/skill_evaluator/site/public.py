@@ -1,7 +1,7 @@
 """The names of a component that a site may show if its documents are private: those that its schema declares.
 
-If a schema allows any key, a path may be text of a ground truth or an output. If it allows any text, so may the label
-of a category.
+If a schema allows any key, a path may be text of a ground truth or an output. If a schema allows any text, the label of
+a category may be such text.
 """
 
 from collections.abc import Mapping
@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from skill_evaluator.checks import check_of
 from skill_evaluator.comparing.declarations import schema_places
+from skill_evaluator.display import WHOLE
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics.fields import label
 from skill_evaluator.records.record import CaseRecord, Record, check_path
@@ -56,7 +57,12 @@ class PublicNames:
         history = status.history
         models = [_with(model, points=[*map(self._public_point, model.points)]) for model in history.models]
         newest = {model_id: self.record(record) for model_id, record in status.newest.items()}
-        return replace(status, newest=newest, history=_with(history, models=models))
+        ranking, reason = status.ranking, status.ranking.advice.reason
+        for fell in {point.step.fell_most for model in history.models for point in model.points if point.step}:
+            if fell and fell.rsplit(" ", 3)[0] not in {*self._paths, WHOLE}:  # the path is followed by `0.500 → 1.000`
+                reason = reason.replace(f"field {fell}", _FIELD)
+        ranking = _with(ranking, advice=_with(ranking.advice, reason=reason))
+        return replace(status, newest=newest, history=_with(history, models=models), ranking=ranking)
 
     def remarks(self, status: ComponentStatus) -> list[str]:
         """Return one remark with the number of fields that are not shown. Return [] if all are shown."""

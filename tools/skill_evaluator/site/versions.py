@@ -142,9 +142,9 @@ def write_comparisons(site: SiteFolder, compared: ComparedComponent) -> None:
 
 
 def _model_entry(model: ModelVerdict, name: str) -> dict[str, Any]:
-    """Return the verdict on a model, its reasons, and as `spans` the measures to draw with their intervals' ends.
+    """Return the template's values for the verdict on a model.
 
-    Metrics are drawn first, then the fields that moved, the largest loss first.
+    `spans` has the measures to draw with the ends of their intervals: metrics, then fields, the largest loss first.
     """
     facts, *reasons = model_words(model)
     fields = sorted((field for field in model.fields if field.difference), key=lambda field: field.difference or 0.0)
@@ -237,7 +237,7 @@ def _version_entries(compared: ComparedComponent, points: Iterable[tuple[str, Po
 
 
 def _version_entry(compared: ComparedComponent, model_id: str, point: Point) -> dict[str, Any]:
-    """Return a dict of the verdict on a version with a model, its evidence, where it lost, and the first reasons."""
+    """Return the verdict on a version with one model, its evidence, lost fields and cases, and first reasons."""
     step = point.step
     entry: dict[str, Any] = {
         "model": model_id,
@@ -265,7 +265,7 @@ def _version_entry(compared: ComparedComponent, model_id: str, point: Point) -> 
 def version_changes(compared: ComparedComponent) -> list[dict[str, Any]]:
     """Return the newest versions of a component for the page of changes; `entries` has the verdicts, the worst first.
 
-    `verdicts` has each of these verdicts with a few words on its models.
+    `verdicts` pairs each of these verdicts with a few words on its models.
     """
     changes = []
     for version, points in list(_points_by_version(compared.status).items())[:_NEWEST]:

@@ -296,7 +296,7 @@ def has_other_outputs(
 
 
 def edited_since(folder: Path, manifest: Manifest, records: Path) -> Path | None:
-    """Return the path of the run's record in `folder` or `records` if its outputs differ from the run's, else None."""
+    """Find the run's record in `folder` or `records` whose outputs differ from the run's. Return None if none does."""
     for path in (folder / RECORD, records / f"{manifest.run_id}.json"):
         if path.exists() and has_other_outputs(read_record(path), folder, manifest):
             return path

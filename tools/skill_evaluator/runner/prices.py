@@ -203,7 +203,7 @@ def answer_cost(model: Model, price: Price | None, completion: Completion) -> fl
 
 
 def call_cost(model: Model, price: Price | None, replicate: Replicate) -> float | None:
-    """Return the cost of a call in USD. An error costs 0, but None (unknown) if the output was lost in a batch."""
+    """Return the cost of a call in USD. Return 0 for an error. Return None if it is unknown, as for a lost output."""
     if replicate.completion is not None:
         return answer_cost(model, price, replicate.completion)
     is_lost = replicate.error is not None and replicate.error.reason == LOST  # may be billed

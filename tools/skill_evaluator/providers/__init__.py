@@ -77,7 +77,7 @@ def with_program(configuration: Configuration, component: Component) -> Configur
 
 
 def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:
-    """Return the kind of each model's provider by provider name. Built-in providers precede those of other packages.
+    """Return the kinds of the models' providers by name. A built-in provider wins over a plugin of the same name.
 
     Raise ConfigError for an unknown provider, or a model that its provider cannot serve.
     """
@@ -138,7 +138,7 @@ def find_key(model: Model, kind: ProviderKind, keys: Keys) -> str | None:
 
 
 def missing_variables(model: Model, kind: ProviderKind, keys: Keys) -> list[str]:
-    """Return the required variables of a model that are not set. Alternatives are one entry, such as `A or B`."""
+    """Return the variables that a model requires and that are not set. Alternatives are one entry, such as `A or B`."""
     variables = key_variables(model, kind)
     missing = [" or ".join(variables)] if variables and find_key(model, kind, keys) is None else []
     if model.auth == "oidc" and kind.federation is not None:

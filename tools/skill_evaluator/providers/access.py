@@ -1,8 +1,8 @@
 """Access without a key of the vendor: the identity of a GitHub Actions job (`auth: oidc`), or a cloud (`place`).
 
 GitHub issues an identity token, which a vendor's SDK exchanges for access. It is valid for five minutes, so it is
-requested for every exchange, and no token is ever written. A cloud is used through the vendor's own client for it; if
-it has no variable for a key, the SDK finds the login of the machine or job.
+requested for every exchange, and no token is ever written. A cloud is used through the vendor's own client for it. If
+the cloud has no variable for a key, the SDK finds the login of the machine or job.
 """
 
 import os
@@ -47,7 +47,7 @@ class Identity:
     federation: Federation
     request_token: str | None
     faults: tuple[type[Exception], ...]  # exceptions of a failed exchange
-    refusals: tuple[type[Exception], ...]  # those that a response of the vendor caused
+    refusals: tuple[type[Exception], ...]  # the `faults` that a response of the vendor caused
 
     def __post_init__(self) -> None:
         self.identifiers = identifiers_of(self.federation)
@@ -81,7 +81,7 @@ class Identity:
         return token
 
     def error_of(self, problem: BaseException) -> ProviderError:
-        """Return the error of a failed exchange. It is fatal if the vendor refused the job's token the first time."""
+        """Return the error of a failed exchange. It is fatal if the vendor refused before it ever granted access."""
         status = getattr(problem, "status_code", 401)
         answered = isinstance(problem, self.refusals) and status is not None
         if self._has_access or not answered or status == 429 or status >= 500:
@@ -105,7 +105,7 @@ Options = dict[str, Any]  # options of an SDK's client: the transport, no retrie
 class Cloud:
     """The access to a vendor's models in one cloud."""
 
-    needs: tuple[str, ...]  # keys of the model in models.yaml
+    needs: tuple[str, ...]  # required keys of a model in models.yaml
     variables: tuple[str, ...] = ()  # possible variables of the key
     signs: bool = False  # the client signs the body, so files cannot be inserted later
 
@@ -154,7 +154,7 @@ def _address(model: Model, variable: str) -> str | None:
 
 
 def cloud_client(model: Model, key: str | None, options: Options) -> Any:
-    """Open the vendor's client for a model in a cloud. Raise ConfigError if the environment or boto3 prevents it."""
+    """Open the vendor's client for a model in a cloud. Raise ConfigError for a wrong variable or missing boto3."""
     region = model.region or "global"
     match model.provider, model.place:
         case "openai", "azure":

@@ -30,7 +30,7 @@ FailureKind = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One call, ready to send."""
+    """The request of one call. The runner sets `replicate`, `seed`, `max_output_tokens` and `cache`."""
 
     case_id: str
     messages: tuple[Message, ...]  # begins with the system message, if any
@@ -40,7 +40,7 @@ class Request:
     schema: Mapping[str, Any] | None = None
     schema_name: str = "output"
     by_tool_call: bool = False  # the output is the arguments of a function call
-    cache: bool = False  # whether the same messages are sent again soon, so that caching saves money
+    cache: bool = False  # whether other replicates send the same messages soon, so that caching saves money
     constant: int = 0  # number of leading characters that the requests of other cases share
     inputs: Mapping[str, Any] = field(default_factory=dict)  # only programs use inputs and turns
     turns: tuple[Message, ...] = ()

@@ -42,7 +42,7 @@ class BatchStatus:
     batch_id: str
     state: str  # the vendor's name of the state
     ended: bool
-    done: int | None  # number of finished requests; None if unknown
+    done: int | None  # number of finished requests, failed ones included; None if unknown
     unanswered: ProviderError  # the error of requests without a result after the batch has ended
     name: object = None  # the name that was given to the batch
     requests: int | None = None  # the number of requests, if batches have no name
@@ -76,7 +76,7 @@ class BatchApi:
     deleted: Callable[[BatchStatus], Sequence[str]]  # the paths that hold requests and results
     files: Callable[[BatchStatus], Sequence[str]] = lambda status: ()  # the paths of the results
     inline: Callable[[BatchStatus], Sequence[RequestResult]] = lambda status: ()  # the results in the batch itself
-    listed: str = "data"  # the key of the list
+    listed: str = "data"  # the key of the batches in a page of the list
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ class Batches:
         return results
 
     async def cancel(self, batch_id: str) -> None:
-        """Ask the vendor to stop a batch."""
+        """Cancel a batch at the vendor."""
         await self.post(f"{self._place(batch_id)}/cancel")
 
     async def delete(self, status: BatchStatus) -> None:

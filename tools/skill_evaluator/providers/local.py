@@ -178,15 +178,15 @@ class _SharedStates:
             return True
         shared = self._rendered(_shared_beginning(messages, constant)).partition(_END)[0]
         with notice_when_slow(f"reading the prompt once for all cases, {len(shared):,} characters"):
-            begun = bool(shared) and (self._restore(shared) or self._evaluate(shared, go_on=False))
-        return self._evaluate(prompt, go_on=begun)
+            begun = bool(shared) and (self._restore(shared) or self._evaluate(shared, is_begun=False))
+        return self._evaluate(prompt, is_begun=begun)
 
     def _rendered(self, messages: Sequence[Message]) -> str:
         return str(self._post("/apply-template", {"messages": _spoken(messages)}).get("prompt", ""))
 
-    def _evaluate(self, text: str, *, go_on: bool) -> bool:
-        """Evaluate a prompt, or its remaining part if `go_on`, and save the state. Return False if it is too long."""
-        answer = self.engine.handle_completions({"prompt": text, "n_predict": 0, "cache_prompt": go_on})
+    def _evaluate(self, text: str, *, is_begun: bool) -> bool:
+        """Evaluate a prompt (if `is_begun`, the remaining part) and save the state. Return False if it is too long."""
+        answer = self.engine.handle_completions({"prompt": text, "n_predict": 0, "cache_prompt": is_begun})
         if "error" in answer:  # the call itself reports it
             return False
         if sum(file.stat().st_size for file in Path(self.folder.name).iterdir()) < _MAX_BYTES:

@@ -239,7 +239,7 @@ class RemoteProvider:
     def limits_time(self) -> bool:
         """Whether the connection limits the time of a call by itself.
 
-        False with an identity: it does not limit the exchange of the login token.
+        False with an identity, since the connection does not limit the time of the exchange of its token.
         """
         return self.connection.identity is None
 

@@ -1,7 +1,8 @@
 """Send a run's calls to the vendor in batches and collect their outcomes.
 
-`batches.jsonl` records what was sent to the vendor, `replicates.jsonl` the outcomes. A line is on disk before the step
-that it announces, so a process that ends at any time loses no output, and the next one sends nothing twice.
+`batches.jsonl` has the events of batches, `replicates.jsonl` the outcomes of calls. A batch is recorded before it is
+created, and counts as collected only after its outcomes are saved. So if a process is killed at any time, no output is
+lost, and the next process creates no batch twice.
 """
 
 import asyncio
@@ -70,13 +71,13 @@ class Batch:
     name: str
     intended_at: float  # seconds since the epoch
     calls: Mapping[str, Call]  # keys: custom ids
-    attempts: Mapping[Call, int]  # the number of batches of each call, this one included
+    attempts: Mapping[Call, int]  # number of batches with each call up to this batch, without absent batches
     batch_id: str | None = None
     stage: BatchEvent = "intended"
 
     @property
     def is_open(self) -> bool:
-        """Whether the vendor has, or may have, the batch and its results are not collected yet."""
+        """Whether the results are not collected yet, although the vendor has, or may have, the batch."""
         return self.stage in ("intended", "submitted")
 
     @property
@@ -159,7 +160,7 @@ _MAX_BATCHES_PER_CALL = 2  # after that, a temporary error is the outcome
 
 
 class BatchEngine:
-    """Sends the calls of one run in batches and collects their outcomes."""
+    """The engine that sends the calls of one run in batches and collects their outcomes."""
 
     costs_nothing = False
 
@@ -180,7 +181,7 @@ class BatchEngine:
                 self._budget.reserve_now(self._run.max_cost(call), begun=True)
 
     async def run(self) -> None:
-        """Submit and collect batches until every call has an outcome, or set `halted` of the run to the reason."""
+        """Submit and collect batches until every call has an outcome. If calls remain, set `halted` of the run."""
         try:
             while True:
                 self._remarks = []
@@ -246,7 +247,7 @@ class BatchEngine:
                     self._journal.note(batch.number, "deleted")
 
     async def _status(self, batch: Batch) -> BatchStatus | None:
-        """Return the status of a batch that has ended, was deleted or is overdue. Return None for any other batch."""
+        """Return the status of a batch that has ended, was deleted or is overdue. Return None if it is running."""
         batch_id, batches = batch.batch_id or "", self._batches
         try:
             status = await batches.status(batch_id)
@@ -268,7 +269,7 @@ class BatchEngine:
     async def _results(self, status: BatchStatus) -> tuple[BatchStatus, Results]:
         """Return the status and the results of an ended batch. Read the results again if some are missing.
 
-        If the vendor has deleted the results, return no results and a status in which the calls are lost.
+        There are no results if the batch failed or is lost. If they were deleted, the returned status says so.
         """
         retry = self._settings.retry
         if not status.body or status.unanswered.reason == "batch_failed":
@@ -293,7 +294,7 @@ class BatchEngine:
             attempt = batch.attempts[call]
             if call not in self._run.open_calls:
                 continue  # saved by a process that was killed before its `collected` line
-            if call in self._run.errors and self._run.errors[call].attempts >= attempt:  # it saved a failure
+            if call in self._run.errors and self._run.errors[call].attempts >= attempt:  # its failure is saved
                 self._budget.settle(self._run.max_cost(call), 0.0)
                 continue
             outcome = results.get(custom_id, status.unanswered)
@@ -343,7 +344,7 @@ class BatchEngine:
             self._journal.note(batch.number, "submitted", id=batch_id)
 
     async def _next_requests(self, queue: deque[Call]) -> tuple[dict[str, Request], dict[str, Call]]:
-        """Take the next batch from `queue`. Return requests and calls by custom id, both empty if none can be sent."""
+        """Take the calls of the next batch from `queue`. Return their requests and the calls, both by custom id."""
         batches, requests, calls = self._batches, dict[str, Request](), dict[str, Call]()
         size, pending = 0, self._pending_calls()
         queued = sum(self._run.max_tokens(call) for call in pending) if self._model.limits.queued_tokens else 0

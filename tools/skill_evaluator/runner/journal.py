@@ -78,7 +78,7 @@ class RunPlan(FrozenModel):
     seed: int
     cases: dict[CaseId, Digest]
     inputs: UsedInputs = (DOCUMENT,)  # inputs that the prompt uses
-    # the reason by case id for each other case of the component
+    # the cases of the component that the model is not called with: the reason by case id
     not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
     digests: dict[str, Digest]  # prompt, schema, scenario and model settings
 
@@ -90,11 +90,11 @@ class Manifest(RunPlan):
     created: Timestamp
     selection: tuple[str, ...] = ()
     scenario: Label | None = None
-    beside: RunId | None = None  # the interleaved run
+    beside: RunId | None = None  # the run whose calls are interleaved with those of this run
     role: Role | None = None  # set if the version is recorded: the interleaved baseline, or a rerun
     prompt_commit: Commit | None = None  # the commit of a recorded version
-    audit: RunId | None = None  # its cases are `<benchmark>/<scenario>/<case>`
-    judging: RunId | None = None  # the judge run; its cases are the judge's questions
+    audit: RunId | None = None  # if set, case ids are `<benchmark>/<scenario>/<case>`
+    judging: RunId | None = None  # the judge run; if set, the cases are the judge's questions
     evaluator_version: Label
     draft: bool = False  # has no leaderboard row and is never a baseline
     transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
@@ -117,14 +117,17 @@ class Manifest(RunPlan):
         return bool(self.selection) and self.beside is not None
 
     def has_same_inputs(self, manifest: "Manifest") -> bool:
-        """Return whether component, model and digests are equal. Return False for drafts and `--failing` runs."""
+        """Return whether component, model and digests are equal. Return False if a run is a draft or `--failing`."""
         has_equal_keys = all(
             getattr(self, name) == getattr(manifest, name) for name in ("skill", "model_id", "digests")
         )
         return has_equal_keys and not any(run.draft or run.reruns_failing for run in (self, manifest))
 
     def has_same_plan(self, manifest: "Manifest") -> bool:
-        """Return whether both runs have the same inputs (by `has_same_inputs`) and the same calls. Seeds may differ."""
+        """Return whether inputs (by `has_same_inputs`), calls, role and transport are equal. Seeds may differ.
+
+        Return False if only one of the runs is interleaved.
+        """
         has_equal_keys = all(getattr(self, name) == getattr(manifest, name) for name in _PLAN_KEYS)
         return has_equal_keys and self.has_same_inputs(manifest) and (self.beside is None) == (manifest.beside is None)
 
@@ -293,7 +296,7 @@ def has_other_outputs(
 
 
 def edited_since(folder: Path, manifest: Manifest, records: Path) -> Path | None:
-    """Return the path of a record, in `folder` or `records`, whose outputs differ from those of the run, else None."""
+    """Find the run's record in `folder` or `records` whose outputs differ from the run's. Return None if none does."""
     for path in (folder / RECORD, records / f"{manifest.run_id}.json"):
         if path.exists() and has_other_outputs(read_record(path), folder, manifest):
             return path
@@ -387,10 +390,10 @@ def new_invocation(now: datetime.datetime) -> str:
 
 def run_id_of(invocation: str, skill: str, model_id: str, shard: Shard | None = None, mark: str = "") -> str:
     """Return the run id of a component, a model and a shard, if any. `mark` distinguishes the runs of an invocation."""
-    of_skill = skill if len(skill) <= 40 else f"{skill[:33]}-{digest(skill)[-6:]}"  # the id names a file
+    skill_part = skill if len(skill) <= 40 else f"{skill[:33]}-{digest(skill)[-6:]}"  # the id names a file
     mark_suffix = f"@{slug(mark)}" if mark else ""  # a slug has no @
     shard_suffix = f"-{shard.index}of{shard.count}" if shard else ""
-    return "-".join(filter(None, (invocation, of_skill, slug(model_id)))) + mark_suffix + shard_suffix
+    return "-".join(filter(None, (invocation, skill_part, slug(model_id)))) + mark_suffix + shard_suffix
 
 
 def input_digests(component: Component, model: Model) -> dict[str, str]:

@@ -15,7 +15,7 @@ from skill_evaluator.runner.schedule import limits_under
 
 Sleep = Callable[[float], Awaitable[object]]  # returns true if the sleeper was woken early
 _MAX_LATENCY_RATIO = 1.6  # twice as many calls in flight then give at least 1/4 more outputs per second
-_ROUNDS_BEFORE_GROWTH = 8  # rounds after a setback
+_ROUNDS_BEFORE_GROWTH = 8  # rounds without growth after the latency rose
 _CUT_INTERVAL_S = 1.0  # overload errors within this time count as one
 
 
@@ -74,7 +74,7 @@ class Gate:
         return InFlight(least=lowest, mean=round(mean, 1), most=highest)
 
     async def enter(self) -> None:
-        """Wait for a free place, and for the end of a pause that the API demanded."""
+        """Wait until another call is allowed, and until the pause after an overload has ended."""
         while self._active >= int(self._limit):
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
@@ -85,7 +85,7 @@ class Gate:
                 return
 
     def leave(self) -> None:
-        """Release the place of a call that has ended."""
+        """Count a call in flight as ended."""
         self._count(-1)
         self._wake()
 
@@ -151,7 +151,7 @@ class Bucket:
         self._at = time.monotonic()
 
     async def take(self, units: float) -> None:
-        """Wait until the units are available. A request larger than the bucket delays the requests after it."""
+        """Take the units, and wait until the bucket had enough. A request above its capacity delays later requests."""
         now = time.monotonic()
         self._level = min(self._capacity, self._level + (now - self._at) * self._rate) - units
         self._at = now
@@ -219,7 +219,7 @@ class Budget:
         return math.inf if self._max_cost is None else max(0.0, self._max_cost - self._spent - self._reserved)
 
     async def reserve(self, upper_bound_usd: float) -> bool:
-        """Reserve the maximum cost of an attempt, waiting for calls in flight. Return False if it never fits."""
+        """Wait until the maximum cost of an attempt fits and reserve it. Return False if it never fits."""
         while not self.reserve_now(upper_bound_usd):
             if self._reserved == 0.0:
                 return False

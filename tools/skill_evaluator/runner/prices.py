@@ -43,7 +43,7 @@ Priced = tuple[Model, Price | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputSize:
-    """The input tokens of one case: a likely number, a maximum and a minimum, without the tokens of its `files`."""
+    """The input tokens of one case: a likely number, a maximum and a minimum. `files` are not counted yet."""
 
     likely: int
     maximum: int
@@ -51,7 +51,7 @@ class InputSize:
     files: tuple[File, ...] = ()
 
     def of_model(self, model: Model, kind: ProviderKind) -> "InputSize":
-        """Return the size with the tokens of the files, counted by the rules of the model's vendor."""
+        """Return the size with the tokens of its files added by the rules of the model's vendor."""
         tokens = [kind.file_tokens(model, file) for file in self.files]
         likely, maximum = (sum(counts[bound] for counts in tokens) for bound in (0, 1))
         return InputSize(likely=self.likely + likely, maximum=self.maximum + maximum, minimum=self.minimum)
@@ -184,7 +184,10 @@ def price_of(model: Model, kind: ProviderKind) -> Price | None:
 
 
 def answer_price(model: Model, price: Price | None, served: str | None) -> Price | None:
-    """Return the price of the `served` model, or None if it is unknown. If `served` is None, return `price`."""
+    """Return the price of an output of the `served` model, or None if it is unknown.
+
+    `price` is that of the requested model. It also applies to programs, to free models and if `served` is None.
+    """
     is_free = price is not None and _is_free(price)
     base, release = parts_of(served or model.id)
     is_requested = base in (parts_of(model.api_name)[0], parts_of(model.id)[0])
@@ -200,7 +203,7 @@ def answer_cost(model: Model, price: Price | None, completion: Completion) -> fl
 
 
 def call_cost(model: Model, price: Price | None, replicate: Replicate) -> float | None:
-    """Return the cost of a call in USD. Return 0 if it failed and is not billed, and None if the cost is unknown."""
+    """Return the cost of a call in USD. Return 0 for an error. Return None if it is unknown, as for a lost output."""
     if replicate.completion is not None:
         return answer_cost(model, price, replicate.completion)
     is_lost = replicate.error is not None and replicate.error.reason == LOST  # may be billed

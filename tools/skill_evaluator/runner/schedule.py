@@ -49,9 +49,9 @@ class Replicate:
 
     @property
     def failure(self) -> Failure | None:
-        """The error, or the failure of an output that cannot be used. Otherwise None.
+        """The error, or the failure of an unusable output. None for a usable output.
 
-        It cannot be used if it was refused or cut, lacks its tool call, or has reasoning or a tool call but no text.
+        An output is unusable if it was refused or cut, lacks its tool call, or has no text beside reasoning or a call.
         """
         if self.completion is None:
             return self.error

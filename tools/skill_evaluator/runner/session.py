@@ -23,7 +23,7 @@ from skill_evaluator.runner.journal import (
     append_outcome,
     check_same_inputs,
     create_run,
-    outcomes,
+    read_answers,
 )
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import InputSize, budget_cost, call_cost, max_call_cost, price_of, size_of
@@ -54,7 +54,7 @@ class Progress:
     output_tokens: int = 0
     cost_usd: float | None = 0.0  # None: unknown
     begun: float = field(default_factory=time.monotonic)
-    waiting: dict[str, str] = field(default_factory=dict)  # calls pending at the vendor, by run id
+    waiting: dict[str, str] = field(default_factory=dict)  # texts about calls pending at the vendor, by run id
 
     def note(self, replicate: Replicate, cost_usd: float | None) -> None:
         """Count one outcome and its cost. An unknown cost (None) makes the total unknown."""
@@ -136,12 +136,12 @@ class RunningRun:
         self.price = price_of(run.model, self.kind)
         self.schedule = schedule_calls(tuple(run.manifest.cases), run.manifest.replicates)
         self.fingerprints: Counter[str] = Counter()
-        self.open_calls = set(self.schedule)  # calls to make: those with an output are removed
+        self.open_calls = set(self.schedule)  # calls without an output, and without an error in this attempt
         self.progress.planned += len(self.schedule)
         self.cached: frozenset[str] = frozenset()  # ids of the cases whose prompts are cached by the vendor
         self.errors: dict[Call, Replicate] = {}  # earlier errors of calls that are not repeated yet
         self.halted: Failure | None = None
-        self.server: Server | None = None  # if the calls are direct
+        self.server: Server | None = None  # None in batches
         self._sizes: dict[str, InputSize] = {}  # keys: case ids
         self._build_request = build_request
         self._on_outcome = on_outcome
@@ -157,17 +157,21 @@ class RunningRun:
         if run.folder.exists():
             self._lock_run()
             check_same_inputs(run.folder, run.manifest)
-        journal = outcomes(run.folder)
-        for call in filter(journal.__contains__, self.schedule):
-            replicate = replace(journal[call], call=call)  # shares the schedule's object to save memory
+        calls = {call: call for call in self.schedule}
+        for replicate in read_answers(run.folder):  # not collected, since all outputs together may be large
+            call = calls.get(replicate.call)
+            if call is None or call not in self.open_calls:  # an outcome after an output of the call does not count
+                continue
+            replicate = replace(replicate, call=call)  # shares the schedule's object to save memory
             if replicate.completion is None:
                 self.errors[call] = replicate
-            else:
-                cost = budget_cost(run.model, self.price, replicate.completion)
-                budget.count_earlier(self.max_cost(call) if cost is None else cost)
-                self.fingerprints[replicate.completion.fingerprint or ""] += 1
-                self.open_calls.discard(call)
-                self._on_outcome(run, replicate)
+                continue
+            cost = budget_cost(run.model, self.price, replicate.completion)
+            budget.count_earlier(self.max_cost(call) if cost is None else cost)
+            self.fingerprints[replicate.completion.fingerprint or ""] += 1
+            self.errors.pop(call, None)
+            self.open_calls.discard(call)
+            self._on_outcome(run, replicate)
         self.progress.answered_before += len(self.schedule) - len(self.open_calls)
         self.cached = self._cached_cases()
 
@@ -182,11 +186,11 @@ class RunningRun:
 
     @property
     def failure(self) -> Failure | None:
-        """The failure that stopped the calls, or None if all were made."""
+        """The failure that stopped the calls, or None if nothing stopped them."""
         return self.halted or (STOPPED if self.open_calls else None)
 
     def request_for(self, call: Call) -> Request:
-        """Build the request of a call. Drop the tool if the provider has none."""
+        """Build the request of a call. It asks for a tool call only if the provider has tools."""
         request = self._build_request(self.run, call.case_id)
         return replace(
             request,
@@ -229,12 +233,13 @@ class RunningRun:
         """
         if not (self.run.folder / MANIFEST).exists():
             create_run(self.run.folder, self.run.manifest.model_copy(update={"server": self.server}))
+        self.progress.begun = time.monotonic()  # reading the outcomes of earlier attempts takes time, too
         if self._lock is None:
             self._lock_run()
         self._journal = LinesWriter(self.run.folder / ANSWERS)
 
     async def save_outcome(self, replicate: Replicate) -> None:
-        """Count an outcome, append it to the journal and pass it to `on_outcome`. Raise StorageError on failure."""
+        """Count an outcome, save it in the journal and pass it to `on_outcome`. Raise StorageError if saving fails."""
         if self._journal is None:
             raise RuntimeError("outcome of a run that was not started")
         self.progress.note(replicate, call_cost(self.run.model, self.price, replicate))

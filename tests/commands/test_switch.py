@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.chat_server import Asked, ChatServer, Reply, notice, varied
 from tests.support.git import GitRepository
-from tests.support.library import REPLAY, SKILL, Library
+from tests.support.library import REPLAY, SKILL, Library, invoked
 
 GONE = Reply(status=410, text="this model was retired")
 PRICE = {"input": 1.0, "output": 2.0}
@@ -52,6 +52,22 @@ def test_switch_reports_a_worse_model_and_records_both(two: Library, server: Cha
     assert back.code == 0
     assert back.json["components"][0]["verdict"] == "improved"
     assert back.json["conclusion"][0] == "may the library switch from new to old? yes"
+
+
+def test_switch_prints_its_result_if_settings_break_or_a_report_fails(two: Library, server: ChatServer) -> None:
+    invocation = "20260301T080000Z-abcdef"
+    blocked, written = (two.results / f"{invocation}-{SKILL}-{model}" / "report.md" for model in ("old", "new"))
+    blocked.mkdir(parents=True)
+
+    def breaking(asked: Asked) -> Reply:
+        two.write(".evaluator/settings.yaml", "policy: [")
+        return varied(asked)
+
+    server.reply = breaking
+    with invoked(invocation):
+        ended = two.call("switch", "old", "new", "--format", "json")
+    assert (ended.code, ended.json["components"][0]["verdict"] is None, written.is_file()) == (0, False, True)
+    assert f"warning: {SKILL}: cannot write {blocked.relative_to(two.root)}: " in ended.err
 
 
 def test_switch_dry_run_calls_and_writes_nothing(two: Library, server: ChatServer) -> None:

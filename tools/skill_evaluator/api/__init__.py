@@ -5,6 +5,7 @@ site are imported when they are used, because most commands use none.
 """
 
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -546,12 +547,12 @@ def evaluate_planned(
 
 def switch_models(request: SwitchRequest, watch: Watch) -> Switch:
     """Evaluate components with two models, write the report of each run, and return the comparisons."""
-    rows = []
+    rows, policy = [], load_settings(request.config).policy  # read before the calls, which no later error may lose
     for row, evaluated in switched_components(request, watch):
         rows.append(row)
-        if evaluated is not None:
-            write_reports(evaluated)
-    return Switch(request=request, policy=load_settings(request.config).policy, rows=rows)
+        for problem in () if evaluated is None else write_reports(evaluated).problems:
+            print(f"warning: {row.component}: {problem}", file=sys.stderr)
+    return Switch(request=request, policy=policy, rows=rows)
 
 
 def with_library(options: Any) -> Any:

@@ -56,7 +56,7 @@ def is_json(text: str, _: object) -> bool:
 
 
 def equals(value: Any, expected: Any) -> bool:
-    """Return whether a value equals the expected text, or another expected value as JSON (1 = 1.0; parses `Raw`)."""
+    """Return whether a value equals `expected`: a text exactly; other JSON after parsing `Raw`, and 1 equals 1.0."""
     if isinstance(expected, str):
         return isinstance(value, str) and value == expected
     value = _json_of(value) if isinstance(value, Raw) else value
@@ -94,7 +94,7 @@ class CheckKind:
     """One kind of check: the type of its argument, and a pure function `passes(output, argument)`.
 
     The function gets a text; if `of_value`, it gets a JSON value or a `Raw` text. If `passes` is None, the kind needs a
-    process or a judge. `negatable` kinds may be declared as `not_…`, kinds with `in_places` at a JSON pointer.
+    process or a judge. `negatable` kinds have a twin `not_…`; with `in_places`, a check may have a JSON pointer.
     """
 
     argument: Any
@@ -143,7 +143,7 @@ CHILD = partial(
 
 
 class _OneCheck(StrictModel):
-    """The base of declared checks: a subclass has a field per kind and sets one; with `at` it may set none."""
+    """The base of declared checks. A check sets exactly one kind, or at most one if its class has the field `at`."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
     ignore_case: bool = Field(default=False, description="whether A and a are the same")

@@ -131,7 +131,7 @@ def _too_long(sizes: Mapping[str, prices.InputSize], model: Model, context: int 
 
 
 def _check_truth(component: Component, cases: Sequence[Case]) -> None:
-    """Raise FixtureError if a ground truth, scored as an output, does not score 1 on a metric that is defined."""
+    """Score each ground truth as an output of its case. Raise FixtureError if a metric has a score other than 1."""
     cases = [replace(case, checks=()) for case in cases if case.labelled]  # checks may run programs
     with open_scores(component, cases, calls=0) as scores:
         for case in cases:
@@ -148,7 +148,7 @@ def _check_truth(component: Component, cases: Sequence[Case]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManyPlanned:
-    """The dry runs of the components to evaluate, and by name the errors of components that cannot be evaluated."""
+    """The dry runs of the components to evaluate. `left_out` has the errors of all other components by name."""
 
     ready: Sequence[DryRun]
     left_out: Mapping[str, SkillEvaluatorError]
@@ -174,9 +174,10 @@ def all_components(folder: Path) -> list[str]:
 
 
 def plan_many(request: ManyRequest) -> ManyPlanned:
-    """Plan the components that match `request.skill`. With --changed, plan only those of them that changed.
+    """Make a dry run of each component that matches the glob `request.skill`, with --changed only of changed ones.
 
-    Raise ComponentError if none matches, ConfigError for invalid configuration, GitError if the base is not found.
+    Errors of components are returned. Raise ComponentError if no component matches, ConfigError if the configuration is
+    invalid, and GitError if the base commit is not found.
     """
     all_names, pattern = all_components(request.components), request.skill or "*"
     names = [name for name in all_names if fnmatchcase(name, pattern)]
@@ -201,7 +202,7 @@ def plan_many(request: ManyRequest) -> ManyPlanned:
 
 
 def _changed(request: ManyRequest, names: Sequence[str], ref: str | None) -> list[str]:
-    """Return the names of components that changed since the merge base of HEAD and `ref` (default: main branch)."""
+    """Return the components that are new or changed since the merge base of HEAD and `ref` (None: the main branch)."""
     repository = Repository(request.components if request.components.exists() else request.config)
     main, head = ref or repository.main_branch() or "", repository.commit("HEAD")
     tip = next(filter(None, map(repository.commit, [ref] if ref else [f"origin/{main}", main])), None)
@@ -250,7 +251,7 @@ class Switch:
 
     @property
     def exit_code(self) -> int:
-        """The lowest nonzero exit code of the components, or 0. A component that is not compared or planned has 4."""
+        """The lowest nonzero exit code of the components, or 0. A component without a plan or a comparison has 4."""
         if self.request.dry_run:
             return errors.EXIT_INCOMPLETE if any(row.remark and not row.calls for row in self.rows) else errors.EXIT_OK
         verdicts = [row.verdict for row in self.rows]

@@ -51,7 +51,7 @@ class Mutant:
 
 
 def mutants_of(prompt: Prompt, source: str = "") -> tuple[Mutant, ...]:
-    """Return a mutant for each part of a prompt, from top to bottom; `source` is the text of its file.
+    """Return a mutant for each part of a prompt, from top to bottom. `source` is the text of the prompt's file.
 
     Parts with a placeholder, and whole messages, are not removed.
 
@@ -125,7 +125,7 @@ def _indent(line: str) -> int:
 
 
 def controls_of(prompt: Prompt) -> tuple[Prompt, ...]:
-    """Return three copies of a prompt with the same meaning: with other bullets, wider gaps or blank lines.
+    """Return three edits of a prompt that keep its meaning: other bullet marks, wider gaps, or blank lines around it.
 
     >>> [control.text for control in controls_of(Prompt.of("- a\\n- b"))]
     ['* a\\n* b', '\\n- a\\n- b', '- a\\n- b\\n']
@@ -305,8 +305,8 @@ def decide_mutant(mutant: Mutant, whole: Sequence[Record], record: Record, rules
     """Decide whether a mutant is killed. `whole` has the records of the unchanged prompt, then of its controls.
 
     All metrics except repeatability, and all fields, are one family of tests. A mutant is killed if one of these
-    measures moved beyond the tolerance and has either q ≤ α or collapsed. The test alone kills at most α of the mutants
-    without effect.
+    measures moved beyond the tolerance, and either its q is at most α or it collapsed. If only q decided, at most a
+    share α of the mutants without effect would be killed.
     """
     candidate = record.model_copy(update={"beside": whole[0].run_id})
     pair = Pair(baseline=whole[0], candidate=candidate, baseline_again=tuple(whole[1:]))
@@ -334,7 +334,7 @@ def _changed_measures(compared: Compared, rules: VerdictRules) -> list[Reaction]
 
 
 def _changed_cases(compared: Compared, noticed: Sequence[Reaction], rules: VerdictRules) -> Iterator[Reaction]:
-    """Yield the cases whose primary metric changed in the direction of the reactions and more than with any control."""
+    """Yield the cases whose primary metric left the range of whole prompt and controls in a reaction's direction."""
     primary = compared.primary(rules.primary_metric)
     if primary is None or not noticed:
         return
@@ -368,11 +368,12 @@ _DRAWS = 4_000
 
 
 def adjusted_p_values(scores: Floats) -> list[float]:
-    """Test whether the last version differs, and return one adjusted p-value per measure.
+    """Test whether the last version differs from the others. Return one adjusted p-value per measure.
 
     `scores` has the axes measures, cases and versions; NaN stands for no score. Under the null hypothesis the versions
-    of a case are exchangeable. The p-value is the share of exchanges within cases whose largest standardised sum over
-    all measures is at least this measure's (Westfall and Young 1993), which allows for dependent measures.
+    of a case are exchangeable. Each exchange puts any version of a case in the place of the last. The p-value of a
+    measure is the share of exchanges in which the largest standardised sum of all measures is at least the actual sum
+    of this measure (Westfall and Young 1993). This allows for dependent measures.
     """
     versions = scores.shape[2]
     # deviations from the mean of the other versions
@@ -391,7 +392,7 @@ def adjusted_p_values(scores: Floats) -> list[float]:
 
 
 def _exchanges(cases: int, versions: int) -> NDArray[np.int_]:
-    """Return an array, exchanges × cases, of the version that replaces the last version of each case."""
+    """Return an array, exchanges × cases, of the index of the version that replaces the last one."""
     if versions**cases <= _DRAWS:
         return np.array(list(product(range(versions), repeat=cases)), int).reshape(versions**cases, cases)
     draws = np.random.default_rng(0).integers(versions, size=(_DRAWS, cases))

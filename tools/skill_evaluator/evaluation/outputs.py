@@ -44,7 +44,7 @@ Text = tuple[str, str]  # the id of a case, and the text of an output
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedRun:
-    """The scores of judged checks by case id and text, and their summary. `stopped`: why some scores are missing."""
+    """The scores of judged checks by case id and text, and their summary. `stopped`: why scores are missing."""
 
     scores: Mapping[Text, CheckScores] = field(default_factory=dict)
     summary: JudgedChecks | None = None
@@ -173,7 +173,7 @@ def _summary(
 
 
 def _errors_of(answers: SentenceAnswers, configuration: Configuration, config: Path) -> Mapping[str, SentenceErrors]:
-    """Return the judge's errors by sentence. Return {} if it is not calibrated with this prompt and these settings."""
+    """Return the judge's errors by sentence ("": all). Return {} without a calibration of this prompt and settings."""
     calibration, manifest = read_calibration(config, configuration.settings), answers.manifest
     if manifest is None or calibration is None or calibration.judging is None:
         return {}
@@ -190,7 +190,7 @@ _INDEX = re.compile(r"\[[^\]]*\]")
 
 
 def score_again(folder: Path, components: Path, config: Path, fixtures: Path | None) -> tuple[Finished, Component]:
-    """Score a saved run again and rewrite its record.json. Return (run, component). Raise RunError for an empty run."""
+    """Score a saved run again; rewrite its record.json. Return (run, component). Raise RunError if it has no output."""
     configuration = read_configuration(config)
     manifest = journal.read_component_manifest(folder)
     component = load_component(components, manifest.skill, configuration.settings.limits, fixtures)

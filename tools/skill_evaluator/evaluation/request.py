@@ -34,7 +34,7 @@ class EvaluationRequest(cli.LimitsOption, cli.LibraryOptions):
     invocation: str | None = None
     baseline_commit: str | None = None
     limits: Mapping[str, Any] = field(default_factory=dict)
-    rerun_baseline: bool = cli.rare("Run the newest recorded version again to measure noise.", False)
+    rerun_baseline: bool = cli.rare("Run the highest recorded version again to measure noise.", False)
     draft: bool = cli.flag("Make a draft: it is in no leaderboard and never a baseline.")
     batch: cli.Batch = False
     results: Path | None = cli.rare("Folder for the runs; default: the component's evals/results.", metavar="DIR")

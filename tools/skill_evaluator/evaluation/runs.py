@@ -170,7 +170,7 @@ class PlannedRuns:
 
 
 def plan_runs(inputs: Inputs) -> PlannedRuns:
-    """Return the runs to call and the recorded runs. Raise RunError if the options or records do not allow a run."""
+    """Return the runs to call, and resumed runs that are recorded. Raise RunError if options or records forbid it."""
     request, recorded = inputs.request, read_entries(inputs.component.leaderboard_path)
     if request.resumed is not None:
         planned = _resume_runs(inputs, request.resumed)
@@ -323,7 +323,7 @@ def _changed(run: ComponentRun, **values: Any) -> ComponentRun:
 
 
 def _earlier_runs(runs: Sequence[Run], inputs: Inputs) -> Iterator[Run]:
-    """Yield the runs on this machine with the inputs of one of `runs` and any requested seed. Skip active runs."""
+    """Yield the inactive runs on this machine with the inputs of one of `runs` and, if requested, with that seed."""
     models = {run.model.id: run.model for run in runs if run.model.provider != "replay"}  # replay is free
     for folder in sorted(path.parent for path in inputs.results_dir.glob(f"*/{journal.MANIFEST}")):
         with suppress(RunError):  # skips unreadable folders
@@ -527,7 +527,7 @@ def _run_with_baseline(run: ComponentRun, inputs: Inputs, archive: Archive) -> l
 
 
 def _rerun(run: ComponentRun, inputs: Inputs, archive: Archive) -> list[ComponentRun]:
-    """Return a run of the newest recorded version. Return [] if there is none."""
+    """Return a new run of the highest recorded version. Return [] if no version is recorded."""
     recorded = runs_like(archive.entries, _future_run(inputs.component, run.model))
     if not recorded:
         return []

@@ -101,7 +101,7 @@ def _grouped(answers: Iterable[Answer], same: Callable[[Answer], Hashable]) -> l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistinctOutput:
-    """Equal outputs of a case: the first (`answer`) with its results, the indexes of all, and the distinct texts."""
+    """A group of equal outputs of a case: the first as `answer` with its results, and the indexes and texts of all."""
 
     answer: Answer
     replicates: tuple[int, ...]
@@ -236,7 +236,7 @@ def only_field(views: Sequence[CaseView], component: Component, path: str) -> li
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommonAnswer:
-    """The most frequent output of a case or, without a value, kind of failure; `times` of `n` calls had it."""
+    """The most frequent result of a case: an output (`value`) or a kind of failure, which `times` of `n` calls had."""
 
     value: Any
     failure: str | None

@@ -144,7 +144,7 @@ def missing_and_extra_keys(
 def top_names(schema: Mapping[str, Any] | None) -> tuple[frozenset[str], frozenset[str] | None]:
     """Return (required keys, named keys) of the top level of a schema, also through `$ref` and `allOf`.
 
-    Keys in branches, such as those of `anyOf`, are only named. The named keys are None if there are none, or if
+    Keys in branches, such as those of `anyOf`, count only as named. The named keys are None if there are none, or if
     `patternProperties` or `additionalProperties` has a schema for other keys.
     """
     nodes = [node for node in same_value(schema, schema or {}, _COMBINING_KEYWORDS) if isinstance(node, Mapping)]
@@ -172,7 +172,8 @@ class OutputContract:
 class Scored:
     """The scores of one distinct text of a case.
 
-    `canonical` is the canonical JSON of the parsed value, None if it was not scored. `problem` is the reason for that.
+    `canonical` is the canonical JSON of the parsed value, or None if the text was not scored. `problem` is the reason
+    why a text was not parsed or was too costly to score.
     """
 
     outcome: str
@@ -327,7 +328,7 @@ def unparseable(
 class AnswerScorer:
     """Scores texts as outputs of a component's cases, in this process and, if started, in workers.
 
-    Work that would start after `until` (monotonic clock) is too costly.
+    Tasks of workers that have not begun by `until` (monotonic clock) are too costly; check programs then score 0.
     """
 
     def __init__(self, component: Component, cases: Iterable[Case], until: float = math.inf) -> None:
@@ -344,7 +345,7 @@ class AnswerScorer:
         self._may_last = not is_shipped  # a plugin's metric or comparator may never end
 
     def start_workers(self, calls: int) -> None:
-        """Start processes if long ground truths or at most `calls` outputs may need them and `fork` exists."""
+        """Start workers if a ground truth or one of at most `calls` outputs may need one and the system has `fork`."""
         component, cases = self.component, self.cases.values()
         self._short = frozenset(case.id for case in cases if self._is_short(canonical_json(case.truth)))
         needs_none = not calls and len(self._short) == len(cases)

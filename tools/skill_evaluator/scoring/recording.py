@@ -76,7 +76,7 @@ class Finished:
 class Recorder:
     """Builds the records of runs of one component. `kinds` has the providers by name.
 
-    The commits last changed the component's prompt and cases. They are None outside git.
+    `prompt_commit` and `dataset_commit` last changed the component's prompt and cases. They are None outside git.
     """
 
     component: Component
@@ -257,7 +257,7 @@ def summarize_accuracy(scorecard: Scorecard, metrics: Iterable[str]) -> dict[str
 
     `mean` is the mean of the cases' means over the outputs with a score. `strict_mean` counts refused, truncated and
     unparseable outputs as 0. `stdev` is over the replicates' strict means, `stdev_cases` over the cases'. `n` counts
-    the outputs with a score, `n_cases` the cases with a strict mean. `ci95` is the interval of `strict_mean`.
+    the outputs with a score, `n_cases` the cases with a strict mean. `ci95` belongs to `strict_mean`.
     """
     summaries = {}
     for name in metrics:

@@ -258,8 +258,8 @@ def open_scores(
 ) -> Iterator[AnswerScorer]:
     """Open a scorer for at most `calls` outputs of these cases, with worker processes if they are needed.
 
-    Work that has not begun by `until` (monotonic clock) is too costly to score. The workers are forked here, so this
-    process must have no other thread and hold no lock.
+    Tasks of workers that have not begun by `until` (monotonic clock) are too costly to score. The workers are forked
+    here, so this process must have no other thread and hold no lock.
     """
     with closing(AnswerScorer(component, cases, until)) as scorer:
         scorer.start_workers(calls)

@@ -90,7 +90,7 @@ class OutputScores:
         return tuple(row for row in self.rows if row.verdict != "right" and row.weight)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the attributes as dicts, lists and scalars for `json.dumps`. Do not copy values."""
+        """Return the attributes as dicts, lists and scalars for `json.dumps`. The values are not copied."""
         return {**_members(self), "scores": dict(self.scores), "rows": [_members(row) for row in self.rows]}
 
 

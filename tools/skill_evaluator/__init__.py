@@ -2,7 +2,7 @@
 
 __version__ = "0.1.0"
 
-TYPE_CHECKING = False  # type checkers take a variable of this name as true; importing `typing` takes its time
+TYPE_CHECKING = False  # type checkers read it as true; importing it from `typing` would slow the start
 if TYPE_CHECKING:
     from skill_evaluator.api import Library
     from skill_evaluator.errors import SkillEvaluatorError

@@ -93,7 +93,7 @@ _EXITS = {EXIT_OK: "success", EXIT_BUG: "internal error", EXIT_USER_ERROR: "inva
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command, by default that in sys.argv. Exit with 2 for invalid input, 1 for a bug, else its own code."""
-    with inert_output():  # the error, too, since it quotes what was read
+    with inert_output():  # errors may quote control characters of the input
         sys.exit(_exit_code(list(sys.argv[1:] if arguments is None else arguments)))
 
 
@@ -102,7 +102,7 @@ def _exit_code(arguments: list[str]) -> int:
     asks_for_help = not {"--help", "-h"}.isdisjoint(arguments)
     try:
         code = _run(name, arguments, asks_for_help) if name else _show_commands(arguments, asks_for_help)
-        sys.stdout.flush()  # a result that cannot be printed is an error of now, not of the exit
+        sys.stdout.flush()  # otherwise a full disk would be reported only at interpreter exit
         return code
     except CycloptsError as problem:
         print(f"error: {visible(_message(problem))}; see skill-evaluator {name} --help", file=sys.stderr)
@@ -184,7 +184,7 @@ def _print_help(name: str, function: Any, *, whole: bool) -> None:
 
 
 def _print_panel(console: Any, layout: Any, panel: HelpPanel, *, whole: bool) -> None:
-    # an argument can also be named, which nobody does
+    # omit the --name of a positional argument, which works but is not documented
     panel.entries = [each.copy(positive_names=()) if each.positional_label else each for each in panel.entries]
     if whole or panel.title != RARE:
         DefaultFormatter()(console, layout, panel)

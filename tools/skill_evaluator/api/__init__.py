@@ -556,7 +556,7 @@ def switch_models(request: SwitchRequest, watch: Watch) -> Switch:
 
 
 def with_library(options: Any) -> Any:
-    """Replace component folders in the options by names, and set the folders that settings.yaml declares."""
+    """Return the options with component names in place of folders, and with the folders that settings.yaml declares."""
     if not hasattr(options, "components"):
         return options
     library, changes = library_of(options), dict[str, Any]()

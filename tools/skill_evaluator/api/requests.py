@@ -1,4 +1,4 @@
-"""The requests that the methods of `Library` make of their arguments."""
+"""Build the requests of use cases from the arguments of `Library` methods."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,10 +14,10 @@ _Request = TypeVar("_Request")
 
 
 def request_of(kind: type[_Request], arguments: Mapping[str, Any]) -> _Request:
-    """Make a request of class `kind` from the arguments of a method of `Library`, with the folders of `self`.
+    """Build a request of class `kind` from a method's arguments and the folders of the library in `self`.
 
-    A single value may stand for several. Arguments that are no options are ignored. Raise ConfigError for a value of a
-    different type.
+    A single value for a tuple becomes a tuple of one. Arguments that are not fields of `kind` are ignored. Raise
+    ConfigError for a value of the wrong type.
     """
     hints, library = get_type_hints(kind), arguments.get("self")
     folders = {name: getattr(library, name) for name in FOLDERS if library}

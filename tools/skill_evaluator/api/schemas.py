@@ -1,4 +1,4 @@
-"""The JSON Schema of every file format, from the model of its file or line."""
+"""The JSON Schema of every file format, from the pydantic model of the file or of one line."""
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -53,7 +53,7 @@ FORMATS: Mapping[str, str] = {
     "review-item": "skill_evaluator.judges.review.queue.ReviewItem",
     "review-label": "skill_evaluator.judges.review.queue.ReviewLabel",
 }
-"""Each format with the model of its file or line."""
+"""The pydantic model of a file, or of one line of it, by format name."""
 EDITED = ("models", "settings", "rubric", "datasets")
 """The formats of files that people write and that name their schema, for editors."""
 

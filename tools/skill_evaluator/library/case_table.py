@@ -50,7 +50,7 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     yes: bool = flag("Write the cases without confirmation.")
 
     def columns_for(self, component: Component) -> Columns:
-        """Return the columns that the options name. Other inputs keep their column in datasets.json, or their name."""
+        """Return the columns of the cases. An input without an option has its column of datasets.json or its name."""
         inputs = {name: name for name in component.prompt.inputs} | component.columns.inputs
         default_name = next(iter(inputs)) if len(inputs) == 1 else DOCUMENT
         for name, equals, column in (part.partition("=") for part in self.document):
@@ -76,7 +76,7 @@ class ImportedCases:
 def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> ImportedCases:
     """Make cases from the rows of a table. If `table.yes`, write them, and a schema.json if one is inferred.
 
-    With `table.new`, skip the rows that are cases already. Raise FixtureError if a case's folder exists.
+    With `table.new`, skip the rows that are cases already. Raise FixtureError if the folder of another row exists.
     """
     names = component_names(table.components)
     if table.skill is None and len(names) != 1:
@@ -123,7 +123,7 @@ def _new_of(cases: Mapping[str, Case], table: CaseTable, component: Component) -
 
 
 def place_of_new(component: Component, fixtures: Path | None, case_ids: Iterable[str], advice: str) -> Path:
-    """Return the folder for new cases. Raise FixtureError for multiple choice, or with `advice` if a case exists."""
+    """Return the folder for new cases. Raise FixtureError for multiple choice, or if it has one of `case_ids`."""
     if component.output == "choice":
         raise FixtureError(
             f"component '{component.name}' has multiple-choice questions: add lines to questions.jsonl instead; "

@@ -168,7 +168,7 @@ class Case:
         return {check.id: check.argument for check in self.checks if check.kind == "expect"}
 
     def as_used(self, inputs: tuple[str, ...]) -> "Case":
-        """Return the case with `used` and `digest` for a prompt with these inputs, or unchanged if it lacks one."""
+        """Return the case with `used` and `digest` for these inputs of a prompt, or unchanged if it lacks an input."""
         used_parts = {name: part for name, part in self.parts.items() if name in (*inputs, TURNS)}
         if not set(inputs) <= used_parts.keys():
             return self
@@ -195,7 +195,7 @@ def load_cases(
 ) -> tuple[Case, ...]:
     """Read a component's reviewed cases, sorted by id. `patterns` are globs of ids; if it is empty, read all.
 
-    The errors are those of `read_cases`. They are also raised if all selected cases are unreviewed.
+    Raise the errors of `read_cases`. If all selected cases are unreviewed, raise the error for no cases.
     """
     cases = read_cases(component, fixtures_dir, patterns, on_problem)
     reviewed = tuple(case for case in cases if not case.unreviewed)
@@ -320,7 +320,8 @@ def cases_without_document(sources: Iterable[Path]) -> list[str]:
 def find_cases(component: Component, fixtures_dir: Path | None) -> list[Path]:
     """Return the paths of the case folder and the table of cases that exist, or of the questions file.
 
-    Raise NotEvaluatedError if none exists, or FixtureError if cases must exist or there are two tables.
+    If none exists, raise NotEvaluatedError, or FixtureError if there are records or `fixtures` is declared. Raise
+    FixtureError for two tables.
     """
     is_choice = component.output == "choice"
     if fixtures_dir is not None and not fixtures_dir.is_dir():
@@ -434,7 +435,7 @@ def _read_case(folder: Path, component: Component, root: ConfinedFolder) -> Case
 def _declared(
     component: Component, meta: Any, where: Path, folder: Path, root: ConfinedFolder | None
 ) -> dict[str, Any]:
-    """Return the arguments of `Case` that `meta` declares, by name. Ignore its checks if `root` is None."""
+    """Return the arguments of `Case` that `meta` declares, by name. Ignore the checks in `meta` if `root` is None."""
     declared = validated(CaseMeta, meta, where, FixtureError)
     checks = component.checks
     if root:

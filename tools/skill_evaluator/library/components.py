@@ -40,7 +40,7 @@ _OF_TEXTS = {"threshold", "weight"}  # options of a field that do not determine 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseFiles:
-    """A component's case files in `fixtures_dir`/`fixtures`. The default folders are fixtures/ and `home`/evals."""
+    """A component's case files in `fixtures_dir`/`fixtures`. Without `fixtures_dir`: in fixtures/ or `home`/evals."""
 
     home: Path
     fixtures: str
@@ -53,7 +53,7 @@ class CaseFiles:
         return [(self.fixtures_dir or Path("fixtures")) / self.fixtures / name, *fallback]
 
     def root(self, path: Path) -> ConfinedFolder:
-        """Return the parent of `home` if `path` is below `home`, or else the fixtures folder, as a `ConfinedFolder`."""
+        """Return the folder that `path` must not leave: the parent of `home` if `path` is in it, or else fixtures."""
         folder = self.home.parent if path.is_relative_to(self.home) else self.fixtures_dir or Path("fixtures")
         return ConfinedFolder(folder, FixtureError, follow_links=self.limits.follow_links)
 

@@ -62,7 +62,7 @@ class JudgePanel(StrictModel):
 
 
 class ComponentJudge(StrictModel):
-    """The judge of a component: of its `expect` checks, and of new outputs against pinned outputs in CI."""
+    """The model that judges a component's `expect` checks and, in CI, compares its new outputs with pinned ones."""
 
     model: ModelId
     preset: Literal["default", "chat", "code", "checklist"] = "default"
@@ -94,9 +94,7 @@ class JudgePolicy(StrictModel):
     calibration: str | None = Field(default=None, description="folder of `judge calibrate`, to correct shares")
 
     def allowed(self, dimensions: Iterable[str]) -> Mapping[str, float]:
-        """Return the share of regressions above which there is an alert, by dimension. Return {} if none is set. If
-        `alert_above` is a number, it applies to all `dimensions`; if it is a mapping, return it.
-        """
+        """Return `alert_above` by dimension; a number applies to all `dimensions`. Return {} if it is not set."""
         if isinstance(self.alert_above, float | int):
             return dict.fromkeys(dimensions, self.alert_above)
         return self.alert_above or {}
@@ -392,7 +390,7 @@ class SafetyLimits(StrictModel):
     follow_links: bool = Field(default=False, description="whether files may be links that lead out of their folder")
 
     def size_of(self, setting: Literal["document_bytes", "file_bytes", "prompt_bytes", "schema_bytes"]) -> SizeLimit:
-        """Return the limit that is set by `setting`. Its message names the setting."""
+        """Return the size limit of `setting`, a key of `limits` in settings.yaml that error messages then name."""
         return SizeLimit(max_bytes=getattr(self, setting), setting=f"limits.{setting}")
 
 

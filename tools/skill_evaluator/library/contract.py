@@ -53,7 +53,7 @@ class Contract:
     """
 
     def __init__(self, schema: Any, label: str) -> None:
-        """Compile the schema. Raise ComponentError naming `label` if it is invalid or refers to a file."""
+        """Compile the schema. Raise ComponentError, with `label`, if it is invalid or refers to a file or URL."""
         self.where = label
         if not isinstance(schema, Mapping):
             raise ComponentError(f"{label} is not a JSON Schema: an object is expected")
@@ -93,7 +93,7 @@ class Contract:
         return list(islice(_validate(self._validator.iter_errors, value), max_errors))
 
     def errors(self, value: Any) -> list[str]:
-        """Describe each violation by its JSON Pointer and, for anyOf and oneOf, the closest branch."""
+        """Return one text per violation: its JSON Pointer, message and, for anyOf and oneOf, the likeliest cause."""
         violations = self.violations(value)
         branched = any(error.schema_path[-1:] in (["anyOf"], ["oneOf"]) for error in violations)
         closest = self._closest(value) if branched else {}
@@ -101,7 +101,7 @@ class Contract:
         return [f"{pointer}: {message}{closest.get(pointer, '')}" for pointer, message in texts]
 
     def _closest(self, value: Any) -> dict[str, str]:
-        """Explain why values fit no branch of anyOf or oneOf: the likeliest cause, by JSON Pointer of the value."""
+        """Return the likeliest cause of each violation of anyOf or oneOf, by JSON Pointer of the wrong value."""
         from jsonschema import exceptions, validators
 
         def pattern(_: Any, expression: str, text: Any, __: Any) -> Iterator[exceptions.ValidationError]:
@@ -161,7 +161,7 @@ def _has_rule(node: Mapping[str, Any] | bool) -> bool:
 
 
 def _effort(node: Any, root: Mapping[str, Any], efforts: dict[int, int], depth: int = 0) -> int:
-    """Count the schemas that are tried on one value. Raise ValueError for a cycle or too many; `efforts` is a cache."""
+    """Count the schemas tried on one value. Raise ValueError for a cycle or too many schemas. `efforts` is a cache."""
     if not isinstance(node, dict):  # true, false or missing
         return 0
     if depth > _MAX_REFERENCES:
@@ -195,8 +195,8 @@ def read_schema(
     """Return the output schema of the component in `folder`, its location as text, and digests by name.
 
     `declared` names a file and a part of it (`schema.json#/$defs/output`). The schema is None if there is no
-    schema.json and nothing is declared. The digest `schema` is that of schema.json. If a part is declared, or parts of
-    other files are merged, `contract` is the digest of the result. Raise ComponentError if a file or part is invalid.
+    schema.json and `declared` is None. The digest `schema` is that of schema.json. If `declared` is set, or references
+    to other files are merged, the digest `contract` is that of the result. Raise ComponentError for an invalid file.
     """
     schema_path = folder / "schema.json"
     name, _, fragment = (declared or schema_path.name).partition("#")
@@ -237,7 +237,7 @@ class _Files:
         return self._read[absolute]
 
     def merge(self, path: Path, fragment: str) -> dict[str, Any]:
-        """Return the subschema at `fragment` of a file. Its `$defs` has every subschema that it refers to."""
+        """Return the subschema at `fragment` of a file, with every subschema that it refers to in its `$defs`."""
         schema = self._rewritten(self._target(path, fragment, fragment), path)
         if not isinstance(schema, dict):
             raise ComponentError(f"{self._where}{fragment} is not a JSON Schema: an object is expected")

@@ -38,10 +38,10 @@ def options(cls: type[_Options]) -> type[_Options]:
 def option(
     help: str, default: Any = None, *flags: str, min: float | None = None, max: float | None = None, **keywords: Any
 ) -> Any:
-    """Declare a field as an option. It is required if `default` is `...`. If `min` is set, a number is at least `min`.
+    """Declare a field as an option. It is required if `default` is `...`. A number must be from `min` to `max`.
 
-    `max` requires `min`. Short `flags` are added to the flag of the field's name, long ones replace it. `keywords` go
-    to `cyclopts.Parameter`.
+    `max` has no effect without `min`. Short `flags` are added to the flag of the field's name, long ones replace it.
+    `keywords` go to `cyclopts.Parameter`.
     """
     if any(flag.startswith("--") for flag in flags):
         keywords["name"] = flags
@@ -62,12 +62,12 @@ def flag(help: str, *flags: str) -> Any:
 
 
 def rare(help: str, default: Any = None, *flags: str, **keywords: Any) -> Any:
-    """Declare an option for workflows, which only `--help --all` shows."""
+    """Declare an option that only `--help --all` shows, such as an option for workflows."""
     return option(help, default, *flags, group=RARE, **keywords)
 
 
 def on_platform(effect: str) -> Any:
-    """Declare the option for the CI platform that runs the command; `effect` is what the command then does as well."""
+    """Declare the option that names the CI platform; `effect` completes its help text "On GitHub Actions: also …"."""
     return rare(f"On GitHub Actions: also {effect}.")
 
 

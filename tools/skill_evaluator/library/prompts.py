@@ -32,12 +32,12 @@ Placeholders = Literal["braces", "single", "literal"]
 MediaType = Literal["application/pdf", "image/png", "image/jpeg", "image/webp"]
 DOCUMENT = "document"
 UsedInputs = Annotated[tuple[Label, ...], Field(exclude_if=lambda inputs: inputs == (DOCUMENT,))]
-TURNS = "turns"  # the digest part of a case's earlier turns
+TURNS = "turns"  # reserved input name: the earlier turns of a case, in its files and its digests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """A PDF, whose `pages` are None until it is read, or an image, whose extent is in pixels. `size` is in bytes."""
+    """A PDF or image; sizes are in bytes and pixels. `pages` is None for an image, and for a PDF until it is read."""
 
     path: Path
     media_type: MediaType
@@ -98,7 +98,7 @@ def section_headings(body: str) -> list[re.Match[str]]:
 
 
 def messages_in(body: str) -> tuple[Message, ...]:
-    """Return the messages below `## System`, `## User` and `## Assistant`. Raise ValueError for a different start."""
+    """Return the messages below `## System`, `## User` and `## Assistant`. Raise ValueError for text before them."""
     headings = section_headings(body)
     if not headings or body[: headings[0].start()].strip():
         raise ValueError("messages: sections requires ## System or ## User as the first line of the body")
@@ -164,7 +164,7 @@ class Prompt:
         return digest(canonical_json(shape))
 
     def like(self, text: str) -> "Prompt | None":
-        """Return this prompt with the messages of `text`, or None if one is empty or roles or placeholders differ."""
+        """Replace the messages by those of `text`. Return None if one is empty, or if roles or placeholders differ."""
         if [message.role for message in self.messages] == ["system"]:
             prompt = replace(self, messages=(Message("system", (text,)),))
         else:
@@ -185,7 +185,7 @@ class Prompt:
         return replace(self, messages=(*([Message("system", (text,))] if text else []), *others))
 
     def bare(self, text: str) -> "Prompt":
-        """Replace the messages by a system message `text` and, if there are inputs but the document, a user message."""
+        """Replace the messages by a system message `text`. For inputs beside the document, add a user message."""
         user = "\n\n".join(f"{name}:\n{{{{{name}}}}}" for name in self.inputs)
         messages = dialogue(text, user)[: 1 if self.inputs == (DOCUMENT,) else 2]
         return replace(self, messages=messages, placeholders="braces")
@@ -527,7 +527,7 @@ def refuse_unfilled(text: str, front: FrontMatter, prompt: Prompt, path: Path) -
 def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[FrontMatter, Prompt]:
     """Return the front matter and the prompt of a prompt.md. Raise ComponentError if it is invalid.
 
-    The digest of a program does not include its watched files.
+    For a program, the digest in the prompt does not cover the watched files.
     """
     values, body = parse_front_matter(text, path, ComponentError, depth=depth)
     if "version" not in values:

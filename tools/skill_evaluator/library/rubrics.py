@@ -233,7 +233,7 @@ def find_rubrics(config_dir: Path) -> list[Path]:
 
 
 def read_rubric_text(path: Path, *, follow_links: bool = False) -> RubricText:
-    """Parse a rubric file without checking its content. Raise ConfigError if it is no valid YAML or JSON."""
+    """Parse a rubric file without checking its content. Raise ConfigError if it is not valid YAML or JSON."""
     # no link may lead out of the first folder of a relative path, or else out of the file's own folder
     folder = path.parent if path.is_absolute() or ".." in path.parts else Path(*path.parts[:1])
     inside = ConfinedFolder(folder, ConfigError, follow_links=follow_links).inside(path)

@@ -71,7 +71,7 @@ IGNORED = (
 )
 """Lines for .gitignore: outputs, plans and pages are stored as CI artifacts, not in git."""
 IGNORED_IN_CONFIG = ("components/*/evals/results/", "reviews/.reviews.lock")
-"""Lines for .evaluator/.gitignore in a library of other formats, where nothing is written elsewhere."""
+"""Lines for .evaluator/.gitignore in a library of other formats, where all files are written below .evaluator."""
 
 _TEMPLATES = Path(__file__).parents[1] / "scaffold"
 
@@ -145,7 +145,7 @@ _LIKELY = ("output", "answer", "response", "result")
 
 
 def fitting_parts(folder: Path, limits: SafetyLimits) -> list[str]:
-    """Return references to definitions that all ground truths fit. Return [] if schema.json itself constrains them."""
+    """Return references to the definitions that all ground truths fit, or [] if schema.json itself has constraints."""
     path = folder / "schema.json"
     try:
         schema = read_json(path, limit=limits.size_of("schema_bytes"))
@@ -160,7 +160,7 @@ def fitting_parts(folder: Path, limits: SafetyLimits) -> list[str]:
 
 
 def declarations(folder: Path, pointer: str | None, limits: SafetyLimits) -> str | None:
-    """Return a datasets.json text with `pointer` as schema and rules for text fields, or None if it has neither."""
+    """Return a datasets.json with `pointer` as schema and rules for text fields. Return None if there are neither."""
     truths = _truths_of(folder, limits)
     dataset: dict[str, Any] = {"schema": pointer} if pointer else {}
     with suppress(SkillEvaluatorError):  # reported by lint

@@ -14,7 +14,7 @@ from skill_evaluator.library.reading import ConfinedFolder, parse_front_matter
 from skill_evaluator.text import digest, nearest
 
 BARE = "bare"  # the prompt alone, the reference for the other scenarios
-SCHEMA_ALONE = "without the prompt"  # the reference for measuring what the prompt adds
+SCHEMA_ALONE = "without the prompt"  # the schema in place of the prompt, to measure the effect of the prompt
 SLOT = "{{ prompt }}"
 
 
@@ -50,7 +50,7 @@ def _refuse_program(component: Component) -> None:
 
 
 def load_scenario(config_dir: Path, name: str, limits: SafetyLimits = DEFAULT_LIMITS) -> Scenario:
-    """Read the scenario with a name. Raise ConfigError if it is unknown, ambiguous, invalid or unreviewed."""
+    """Read the scenario `name`. Raise ConfigError if it is unknown, ambiguous, invalid or unreviewed."""
     folder = config_dir / "scenarios"
     paths: dict[str, Path] = {}
     for path in sorted([*folder.glob("*.md"), *folder.glob("*/*.md")]):
@@ -84,7 +84,7 @@ def read_scenario(config_dir: Path, path: Path, limits: SafetyLimits = DEFAULT_L
 
 
 def family_paths(config_dir: Path, family: str | None) -> list[Path]:
-    """Return the files of a family, or of scenarios in no family if it is None. Raise ConfigError if it is unknown."""
+    """Return the scenario files of a family, or if it is None those in no family. Raise ConfigError if unknown."""
     folder = config_dir / "scenarios"
     families = sorted({path.parent.name for path in folder.glob("*/*.md")})
     if family is not None and family not in families:
@@ -103,7 +103,7 @@ def new_family(config_dir: Path, family: str) -> Path:
 
 
 def write_family(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write one file per text; the keys are scenario names. Raise StorageError if the folder exists."""
+    """Create the folder with a file per scenario; `texts` is by scenario name. Raise StorageError if it exists."""
     with storing(folder):
         folder.mkdir(parents=True)  # raises if another process was faster
         for name, text in texts.items():
@@ -112,7 +112,7 @@ def write_family(folder: Path, texts: Mapping[str, str]) -> None:
 
 
 def named_scenarios(config_dir: Path, names: Iterable[str]) -> list[str]:
-    """Replace each name of a family by the names of its scenarios, and remove duplicates."""
+    """Return scenario names without duplicates. The name of a family is replaced by those of its scenarios."""
     scenarios: dict[str, None] = {}
     for name in names:
         members = sorted((config_dir / "scenarios" / name).glob("*.md")) if is_file_name(name) else []
@@ -123,7 +123,8 @@ def named_scenarios(config_dir: Path, names: Iterable[str]) -> list[str]:
 def apply_scenario(component: Component, config_dir: Path, scenario: str | None) -> Component:
     """Return the component under a scenario, or unchanged if it is None. Raise ConfigError if it cannot be applied.
 
-    `SCHEMA_ALONE` replaces the prompt by the schema, for multiple choice by one sentence, for a skill by nothing.
+    The scenario `SCHEMA_ALONE` replaces the prompt: by the schema, by one sentence for multiple choice, and by nothing
+    for a skill without a schema.
     """
     if scenario is None:
         return component

@@ -36,7 +36,8 @@ ProblemHandler = Callable[[SkillEvaluatorError], None]
 def read_rows(path: Path, limit: SizeLimit, on_problem: ProblemHandler = refuse) -> Rows:
     """Read the (line, values) of each row of a .csv, .tsv, .jsonl or .json file; `limit` is for a line or cell.
 
-    The "line" in .json is a position in the list. Raise FixtureError if the file is invalid, empty or too large.
+    In .json, the "line" is the position in the list, and there is no such limit. Raise FixtureError if the file is
+    invalid, empty or too large.
     """
     if path.suffix not in (".json", *ENDINGS):
         raise FixtureError(f"{path} is not a table; its name must end in .csv, .tsv, .jsonl or .json")
@@ -156,7 +157,7 @@ class CaseRows:
 
     @property
     def output(self) -> Output | None:
-        """The type of the ground truths, or None if there are none. CSV has type json only if all of them are JSON."""
+        """The output type that fits all ground truths: "json" or "text". None if there are no ground truths."""
         cells = [cell for _, _, row in self.rows if not _is_blank(cell := self._whole(row))]
         if self.columns.fields or not all(isinstance(cell, str) for cell in cells):
             return "json"
@@ -176,7 +177,7 @@ class CaseRows:
                     yield truth
 
     def truth(self, location: str, row: Row, output: Output, schema_paths: Mapping[str, SchemaPath]) -> Any:
-        """Return the ground truth of a row, or None if it has none. Raise FixtureError if it is not valid JSON."""
+        """Return the ground truth of a row, or None if it has none. Raise FixtureError for invalid JSON."""
         if self.columns.fields:
             return self._truth_of_fields(location, row, schema_paths)
         cell = self._whole(row)
@@ -187,7 +188,7 @@ class CaseRows:
         return _parsed(cell, f"{location}: the truth, column '{column}', is not valid JSON", advice)
 
     def inputs(self, location: str, row: Row, prompt: Iterable[str] = ()) -> dict[str, Any]:
-        """Return a row's inputs by name: from the declared columns, or else `inputs` and the columns of their names."""
+        """Return a row's inputs by name. Without declared columns, read `inputs`, `document` and those in `prompt`."""
         names = self.columns.inputs or {name: name for name in (DOCUMENT, *prompt) if name not in _NO_INPUTS}
         inputs = {name: row[column] for name, column in names.items() if row.get(column) is not None}
         if DOCUMENT in inputs or (DOCUMENT in names and self.columns.inputs):
@@ -201,7 +202,7 @@ class CaseRows:
         return with_others(location, inputs, row[_INPUTS])
 
     def meta(self, row: Row) -> dict[str, Any]:
-        """Return the values of a row that are not empty and not in a declared or reserved column, by column."""
+        """Return a row's metadata by column: all non-empty values outside of the declared and the reserved columns."""
         used = {self.columns.id, *self.columns.named, DOCUMENT, _INPUTS, TURNS, *TRUTHS}
         return {name: value for name, value in row.items() if name not in used and value not in (None, "")}
 
@@ -243,7 +244,7 @@ class CaseRows:
 
 
 def with_others(location: str, inputs: Mapping[str, Any], others: Any) -> dict[str, Any]:
-    """Return the inputs and those of the object `others`. Raise FixtureError if it is invalid or has a document too."""
+    """Add the object `others` to the inputs. Raise FixtureError if it is invalid or both have a document."""
     if not isinstance(others, dict) or None in others.values():
         example = '{"kind": "invoice"}'
         raise FixtureError(f"{location}: inputs must be an object without null values, such as {example}")
@@ -255,7 +256,7 @@ def with_others(location: str, inputs: Mapping[str, Any], others: Any) -> dict[s
 def read_table(
     path: Path, columns: Columns, limit: SizeLimit, on_problem: ProblemHandler = refuse, advice: str = ""
 ) -> CaseRows:
-    """Read a table of cases, numbered if it has no id column. Raise FixtureError if a declared column is missing."""
+    """Read a table of cases; without an id column, number them. Raise FixtureError if a declared column is missing."""
     rows: Rows = []
     for line, row in read_rows(path, limit, on_problem):
         nested = {name: value_at(row, name) for name in columns.named if name not in row}

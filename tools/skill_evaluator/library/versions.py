@@ -80,7 +80,7 @@ def bump(before: str | None, after: str) -> Bump:
     old, new = map(semver.Version.parse, (before, after))
     if new < old:
         return Bump.LOWERED
-    # both number different prompts after the same version
+    # both were generated after the same version, for different prompts
     if new == old and is_generated(before) and is_generated(after):
         return Bump.SAME if before == after else Bump.MINOR
     if new.major > old.major:
@@ -161,7 +161,7 @@ def _read_own(folder: str, raw_prompt: bytes, raw_schema: bytes | None) -> Compo
 def _version_of(
     folder: str, file: str, load: Callable[[], SourceComponent], raw_schema: bytes | None, board: Path
 ) -> ComponentVersion:
-    """Return the component that `load` reads. Without a version of its own, number it by the leaderboard `board`."""
+    """Return the component that `load` reads. If it declares no version, derive one from the leaderboard `board`."""
     version = ComponentVersion(name=folder.rpartition("/")[2], folder=folder, file=file)
     try:
         written = load()
@@ -175,7 +175,7 @@ def _version_of(
 
 
 def _schema_digest(raw: bytes | None, written: SourceComponent) -> str:
-    """Return the digest of a schema.json: of its JSON, or its text if invalid. Without it, use the source's schema."""
+    """Return the digest of a schema.json's JSON, or of its text if invalid. If `raw` is None, use that of `written`."""
     if raw is None:
         return digest(canonical_json(written.schema))
     text = raw.decode("utf-8-sig", "replace")

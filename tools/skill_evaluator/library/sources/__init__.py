@@ -56,7 +56,7 @@ class SourceLocation:
     leave_out: tuple[str, ...] = ()
 
     def read(self, tree: FileTree) -> SourceComponent:
-        """Read the component from the files of its root, without the cases to skip; note them in `left_out`."""
+        """Read the component from the files of its root. The result's `left_out` has the number of skipped cases."""
         written = self.source.read(tree, self.key)
         rows = tuple(row for row in written.rows if not _matches(f"{self.name}/{row[0]}", self.leave_out))
         skipped = len(written.rows) - len(rows)
@@ -185,7 +185,7 @@ def _origins(components: Path, cwd: str) -> dict[str, SourceLocation] | None:
 def named_origins(
     sources: Collection[DeclaredSource], home: Path, tree_of: Callable[[Path], FileTree]
 ) -> dict[str, SourceLocation]:
-    """Return the locations of components by name. Roots are relative to `home`. Raise ConfigError if one is invalid."""
+    """Return the locations of components by name. Roots are relative to `home`. Raise ConfigError for a bad source."""
     locations: list[tuple[SourcePlace, Source, DeclaredSource]] = []
     first_source: dict[tuple[str, str], int] = {}  # the index of the source that has a file
     for index, declared in enumerate(sources):

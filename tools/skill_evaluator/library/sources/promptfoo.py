@@ -319,7 +319,9 @@ class _Configuration:
             yield {name: _filled(text, texts) for name, text in texts.items()}
 
     def models(self) -> dict[str, Any]:
-        """Return `model` and the parameters of the first plain model. Return {} if no providers are declared."""
+        """Return `model` and the parameters of the first plain model, or {} without providers. Raise ComponentError if
+        no provider is a plain model.
+        """
         hints: dict[str, Any] = {}
         refused = []
         for number, entry in enumerate(as_list(self.content.get("providers", self.content.get("targets")))):
@@ -506,7 +508,7 @@ def _rendered(value: Any, texts: Mapping[str, str]) -> Any:
 
 
 def _odd_template(text: str) -> str | None:
-    """Return the beginning of the first template that is not a plain variable. Return None if there is no such."""
+    """Return the beginning of the first template that is not a plain variable. Return None if there is none."""
     match = _TEMPLATE.search(_VARIABLE.sub("", text))
     return match and match[0]
 

@@ -136,7 +136,7 @@ class SkippedItem:
 
 
 class SkipCollector(defaultdict[tuple[str, str], list[str]]):
-    """The names of skipped parts by (kind, reason). A part without a name has an empty one."""
+    """The names of skipped parts by (kind, reason); the name is empty for a part that has none."""
 
     def __init__(self) -> None:
         super().__init__(list)
@@ -233,7 +233,7 @@ def faultless(prompt: Prompt, path: Path) -> Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A source format: its file patterns (`looks_for`), and functions to find or read components or list lost files."""
+    """A source format: its file names (`looks_for`), and functions to find or read components or list unused files."""
 
     looks_for: str
     find: Callable[[FileTree], list[SourcePlace]]
@@ -242,7 +242,7 @@ class Source:
 
 
 def written_own(front: FrontMatter, prompt: Prompt, path: str, schema: Any = None) -> SourceComponent:
-    """Build the source component of a parsed prompt.md. Its `path` is relative to the source's root."""
+    """Build the source component of a parsed prompt.md; `path` is relative to the source's root."""
     return SourceComponent(
         path=path,
         files=(path,),

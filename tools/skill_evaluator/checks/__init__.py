@@ -245,7 +245,7 @@ def read_checks(
 
 
 def check_of(declared: Mapping[str, Any]) -> Check:
-    """Return the declared check. Raise ValueError if it is invalid, SkillEvaluatorError if its Python file is."""
+    """Build a declared check. Raise ValueError if it is invalid, SkillEvaluatorError if its Python file is invalid."""
     try:
         [check] = read_checks([DeclaredCheck.model_validate(declared)], Path(), Path(), SkillEvaluatorError, Path)
     except ValidationError as problem:

@@ -265,7 +265,7 @@ def switched_components(
 ) -> Iterator[tuple[SwitchedComponent, EvaluationResult | None]]:
     """Evaluate each requested component (default: all) with both models and compare; yield the row and the evaluation.
 
-    A dry run makes no call and has no evaluation. If the old model is not in models.yaml or is retired, its newest
+    A dry run makes no call and yields no evaluation. If the old model is not in models.yaml or is retired, its newest
     recorded run of the component's version is used. Raise ConfigError if all components are skipped.
     """
     configuration = read_configuration(request.config)

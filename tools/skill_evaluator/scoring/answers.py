@@ -159,7 +159,7 @@ def top_names(schema: Mapping[str, Any] | None) -> tuple[frozenset[str], frozens
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputContract:
-    """The validity of one output (also apart from extra keys), its errors, and its missing and extra top-level keys."""
+    """The validity of an output, with and without extra keys, its errors, and its missing and extra top-level keys."""
 
     holds: bool = True
     holds_but_for_extra_keys: bool = True

@@ -105,7 +105,7 @@ class Recorder:
         stopped: str | None = None,
         judge: JudgedChecks | None = None,
     ) -> Record:
-        """Return the record of a run. `stopped` is the reason if it ended early, `judge` has the judged checks."""
+        """Return the record of a run. `stopped` is the reason if the run ended early; `judge` has its judged checks."""
         component, server = self.component, manifest.server
         price = price_of(model, self.kinds[model.provider])
         completed = scorecard.completed

@@ -49,11 +49,11 @@ class RunError(SkillEvaluatorError):
 
 
 class LeaderboardError(SkillEvaluatorError):
-    """A leaderboard or record is invalid, or was written by a newer version."""
+    """A leaderboard, record or imported file is invalid or of a newer version, or a run to compare is missing."""
 
 
 class PlanError(SkillEvaluatorError):
-    """A plan of runs cannot be made, or an artifact does not belong to it."""
+    """A plan cannot be made, an artifact is missing, invalid or of another plan, or GitHub fails."""
 
 
 class AuditError(SkillEvaluatorError):

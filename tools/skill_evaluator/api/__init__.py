@@ -157,7 +157,7 @@ class Library:
                 impossible.
             invocation: The common prefix of the run ids; default: random.
             rerun_baseline: Run the recorded version again to measure noise.
-            draft: Record a draft of any prompt: in no leaderboard, never a baseline.
+            draft: Make a draft: it is in no leaderboard and never a baseline.
             batch: Use batch APIs: half the price, outputs within a day; waits for them.
             results: The folder for run folders; default: in the component.
             leaderboard: Append the record to the component's leaderboard.json.
@@ -390,18 +390,19 @@ class Library:
         dry_run: bool = False,
         watch: Watch | None = None,
     ) -> Switch:
-        """Evaluate every component with two models and compare the new with the old one.
+        """Evaluate components with two models, and compare the new model with the old one.
 
         Args:
-            old: The model in use, or once in use.
+            old: The model to replace. If it is retired or not in models.yaml, its recorded runs are used.
             new: The model of models.yaml to switch to.
             skills: Components, by name or folder; default: all.
-            replicates: Calls per case and model.
+            replicates: Calls per case and model; default 10 (settings.yaml).
             dry_run: Return the maximum cost; make no call.
             watch: Receives the progress of the calls; default: no output.
 
         Returns:
-            One row per component, with the verdict and the cost of both models.
+            One row per component, with the verdict (None: not compared) and the cost of both models. Programs, and
+            components that cannot be evaluated, are skipped with a warning.
         """
         return switch_models(request_of(SwitchRequest, locals()), watch or no_progress)
 
@@ -454,7 +455,7 @@ class Library:
         return lint(request_of(LintRequest, locals()))
 
     def doctor(self) -> DoctorReport:
-        """Call each model that has a key here once. Report keys, and problems that prevent runs here and in CI."""
+        """Call each model whose key is set, once. Report keys here and in CI, and problems that prevent runs."""
         return examine(read_configuration(self.config), self.config)
 
     def export(

@@ -297,8 +297,9 @@ class Judges:
     def export_labels(self, file: Path) -> tuple[int, int, int]:
         """Write the majority labels and all scores of reviewers to a file that `judge calibrate` reads.
 
-        The file's labels of the same items are replaced. Only items drawn at random are exported. Return the number of
-        labels, of questions without a majority, and of labelled items that were not drawn at random.
+        They replace the file's labels of the same items (for regressions: of the same dimension of an item). Only items
+        drawn at random are exported; if there is none, the file is not written. Return the number of lines exported, of
+        questions without a majority, and of labelled items that were not drawn at random.
         """
         return export_labels(queue_in(self.config, begun=True), file)
 

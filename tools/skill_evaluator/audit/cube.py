@@ -151,7 +151,8 @@ def without_gaps(cube: Cube, missing: Missing, source: str) -> Cube:
     """Exclude from a cube the questions, scenarios or models (`missing`) that lack a score.
 
     Return the cube itself if no score is missing. Otherwise raise AuditError if `missing` is "refuse", if it is
-    "questions" and `outcomes` are unknown, or if nothing would be left. `source` names the cube in the error.
+    "questions" and `outcomes` are unknown, or if no model, no scenario or no question of a benchmark would be left.
+    `source` names the cube in the error.
     """
     holes = np.asarray(np.isnan(cube.scores).any(axis=2))
     if not holes.any():

@@ -130,7 +130,10 @@ def _remark(severity: Literal["error", "warning"], scenario: str | None, rule: s
 
 
 def _trial(request: ScenariosCheckRequest, scenarios: Sequence[Scenario]) -> Trial | None:
-    """Return the trial that `request` names, or the newest audit in at least two of the scenarios, or None."""
+    """Return the trial that `request` names, or else the newest audit that fits, or None if none fits.
+
+    An audit fits if it used at least two of the scenarios unchanged. Raise AuditError if the named one does not fit.
+    """
     if request.trial is not None:
         trial = _read_trial(request, request.trial, scenarios)
         if trial is None:

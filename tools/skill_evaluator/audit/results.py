@@ -41,7 +41,10 @@ class BenchmarkFigures(FrozenModel):
 
 
 class ModelAudit(FrozenModel):
-    """The figures of one model. `grade` and `quadrant` are relative to the other models, and null if there are none."""
+    """The figures of one model; scores, ability and fluctuation are in points of 100.
+
+    `grade` and `quadrant` compare it with the other models; they are null if the audit has only one model.
+    """
 
     model: str
     ability: float
@@ -132,7 +135,7 @@ def audit(
     """Compute the result of an audit from its scores. `tallies` has the calls by model, if they are known.
 
     `bins` is the number of grades. If `centered`, abilities, fluctuations and grades are those of the centered scores.
-    Raise AuditError if there are fewer than two scenarios, if `bins` is neither 4 nor 8, or if 8 requires more models.
+    Raise AuditError for fewer than two scenarios, for `bins` other than 4 and 8, or for 8 with fewer than 20 models.
     """
     if len(cube.scenarios) < 2:
         raise AuditError(f"an audit requires at least 2 scenarios, better 10; this one has {len(cube.scenarios)}")

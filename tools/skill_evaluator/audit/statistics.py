@@ -203,7 +203,10 @@ def question_noise(cube: Cube) -> Floats | None:
 
 
 def binomial_noise(cube: Cube) -> Floats | None:
-    """Return the binomial variance of each model's scores, Σ w²·p(1 − p) ÷ questions in points², or None if unknown."""
+    """Return each model's binomial variance in points², or None if a number of questions is unknown.
+
+    It is Σ w² · p(1 − p) ÷ questions over the benchmarks, with the mean of p(1 − p) over the scenarios.
+    """
     if not all(name in cube.questions for name in cube.benchmarks):
         return None
     counts = np.array([cube.questions[name] for name in cube.benchmarks], dtype=np.float64)

@@ -177,7 +177,11 @@ def _unknown_names(policy: Policy, components: Sequence[str], models: Sequence[M
 
 
 def _all_names(components: Path) -> tuple[str, ...]:
-    """Return the names of all components, even of incomplete ones. Raise ComponentError if there are none."""
+    """Return the names of all components, even of incomplete ones.
+
+    Raise ComponentError if the folder holds none. If settings.yaml declares sources, return their components, perhaps
+    none.
+    """
     if sources_in(components):
         return tuple(component_names(components))
     if not components.is_dir():
@@ -271,7 +275,11 @@ class DoctorReport(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SecretNames:
-    """The names of CI secrets: by environment, and of the repository with its organisation. None: cannot be listed."""
+    """The names of the secrets of CI. A field is None if GitHub does not show it.
+
+    `repository` is OWNER/NAME. `environments` has the secrets of each environment, `secrets` those of the repository
+    and its organisation.
+    """
 
     repository: str | None = None
     environments: Mapping[str, frozenset[str] | None] | None = None
@@ -307,7 +315,7 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
 
 
 async def _call_models(configuration: Configuration) -> dict[str, str | None]:
-    """Call each model whose key is set, except free models. Return the error, or None, by id of the called models."""
+    """Call each model that lacks no key, except free models. Return its error, or None, by model id."""
     redact, settings = redactor_of(configuration.keys, configuration.models), configuration.settings
 
     async def call(model: Model) -> str | None:

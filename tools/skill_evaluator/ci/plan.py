@@ -36,7 +36,11 @@ RequestT = TypeVar("RequestT", bound=EvaluationRequest)
 
 
 class PlannedBaseline(FrozenModel):
-    """The interleaved baseline: the commit of its prompt, and the digests of its inputs."""
+    """The interleaved baseline of a planned run, and the commit of its prompt.
+
+    `inputs` are the names of the inputs that the prompt uses. `digests` are those of the prompt, schema, scenario and
+    model settings, by name.
+    """
 
     skill_version: ids.VersionText
     commit: ids.Commit
@@ -81,7 +85,7 @@ class PlannedRun(RunPlan):
 
     @property
     def keys(self) -> list[str]:
-        """The variables with the keys that the run needs."""
+        """The names of the environment variables with the API keys of the run's model and judge."""
         variables = (self.key_variable, "" if self.judge is None else self.judge.key_variable)
         return list(dict.fromkeys(filter(None, variables)))
 

@@ -334,9 +334,10 @@ def grouped(decisions: Iterable[OnModels]) -> list[OnModels]:
 def recorded_runs(
     repository: Repository, refs: Iterable[str], folder: str
 ) -> tuple[dict[str, list[RecordedRun]], list[Problem]]:
-    """Return the newest run of each model in each leaderboard at `refs`, by component, and problems of leaderboards.
+    """Return the recorded runs by component, and a problem for each invalid leaderboard at `refs`.
 
-    Skip refs that do not exist here.
+    Each distinct leaderboard gives, for each model, the newest complete run of its highest version; runs under a
+    scenario are skipped. Refs that do not exist here are skipped.
     """
     commits = dict.fromkeys(filter(None, map(repository.commit, refs)))
     depth = within(folder, "name/leaderboard.json").count("/")

@@ -107,7 +107,10 @@ def _link() -> str:
 
 @contextmanager
 def _api() -> Iterator[Any]:
-    """Yield this job's repository as PyGithub object. Raise ConfigError without a token, PlanError if GitHub fails."""
+    """Yield this job's repository as a PyGithub object. Raise PlanError if GitHub fails.
+
+    Raise ConfigError if PyGithub is not installed, or if GITHUB_TOKEN or GITHUB_REPOSITORY is not set.
+    """
     try:
         import github
     except ImportError:

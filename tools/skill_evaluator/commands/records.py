@@ -167,8 +167,8 @@ class AcceptOptions(cli.RecordOptions):
 def accept(options: AcceptOptions) -> int:
     """Accept a version as the baseline of later versions. Makes no call.
 
-    The acceptance is written to `evals/accepted.json`; commit that file. Losses of later versions add up since then. A
-    version that regressed may be accepted.
+    Later versions are compared with the accepted version, so that their small losses add up. A version that regressed
+    may be accepted. The acceptance is written to `evals/accepted.json`; commit that file.
     """
     library = library_of(options)
     if options.show:

@@ -27,9 +27,11 @@ _TWO_NUMBERS = re.compile(r"\d[^\d]*[^\d\s.,'’][^\d]*\d")
 
 @dataclass(frozen=True, slots=True)
 class Comparator:
-    """A comparator: `canonical` returns a hashable form; `close` decides on two raw values under a tolerance.
+    """A comparator: two leaves are equal if their `canonical` forms are equal or, with a tolerance, if `close`.
 
-    Neither is called with null. `close` must be reflexive and symmetric, and depend only on the canonical forms.
+    `canonical` returns a hashable form. `close` gets the two raw values. It is called only under a rule with a
+    tolerance or threshold; if it is None, forms are compared then, too. It must be reflexive and symmetric, and give
+    the same result for values with the same forms. Neither is called with null.
     """
 
     canonical: Callable[[Any, FieldRule], Hashable]
@@ -38,7 +40,10 @@ class Comparator:
 
 @cache
 def comparator(name: str) -> Comparator:
-    """Return the comparator with this name, shipped or of a package. Raise ComponentError if there is none."""
+    """Return the shipped or plugin comparator with this name. Raise ComponentError if there is none.
+
+    Raise ConfigError if the plugin cannot be loaded.
+    """
     if name in COMPARATORS:
         return COMPARATORS[name]
     added = plugins.load(COMPARATOR_GROUP, name, Comparator)

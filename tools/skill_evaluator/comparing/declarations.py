@@ -335,7 +335,10 @@ def children(node: _Node, keywords: Iterable[str]) -> Iterator[Any]:
 
 
 def schemas_in(schema: Any) -> Iterator[_Node]:
-    """Yield a schema and all schemas inside it. `const`, `enum` and examples contain data, not schemas."""
+    """Yield a schema and all schemas inside it, except true and false.
+
+    Values of `const`, `enum`, `default` and `examples` are data, not schemas.
+    """
     ahead = [schema]
     while ahead:
         node = ahead.pop()

@@ -48,7 +48,7 @@ def number(value: float | None) -> str:
 
 
 def probability(value: float | None) -> str:
-    """Format a p-value with three decimals, a smaller one as `<0.001`, and None as a dash."""
+    """Format a p-value with three decimals, or as `<0.001` if they would be 0.000. None becomes a dash."""
     return "–" if value is None else "<0.001" if value < 0.0005 else f"{value:.3f}"
 
 

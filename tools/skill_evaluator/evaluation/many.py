@@ -53,7 +53,7 @@ class DryRun:
 
     @property
     def calls(self) -> int:
-        """The number of calls of all models, including the judge."""
+        """The number of calls of all models, plus the maximum number of calls of the judge."""
         return sum(each.calls for each in self.estimates)
 
     @property
@@ -202,7 +202,11 @@ def plan_many(request: ManyRequest) -> ManyPlanned:
 
 
 def _changed(request: ManyRequest, names: Sequence[str], ref: str | None) -> list[str]:
-    """Return the components that are new or changed since the merge base of HEAD and `ref` (None: the main branch)."""
+    """Return the components to evaluate, compared with the merge base of HEAD and `ref` (None: the main branch).
+
+    These are new or unreadable, or have another prompt or schema, or a higher major or minor version. Changed cases do
+    not count. Raise GitError if there is no merge base.
+    """
     repository = Repository(request.components if request.components.exists() else request.config)
     main, head = ref or repository.main_branch() or "", repository.commit("HEAD")
     tip = next(filter(None, map(repository.commit, [ref] if ref else [f"origin/{main}", main])), None)

@@ -334,7 +334,10 @@ def _changed_measures(compared: Compared, rules: VerdictRules) -> list[Reaction]
 
 
 def _changed_cases(compared: Compared, noticed: Sequence[Reaction], rules: VerdictRules) -> Iterator[Reaction]:
-    """Yield the cases whose primary metric left the range of whole prompt and controls in a reaction's direction."""
+    """Yield each case whose mean of the primary metric is outside its range in the whole prompt and the controls.
+
+    The mean must have moved in the direction of one of the `noticed` reactions. Without any, yield nothing.
+    """
     primary = compared.primary(rules.primary_metric)
     if primary is None or not noticed:
         return

@@ -228,7 +228,11 @@ def _new_runs(inputs: Inputs) -> PlannedRuns:
 
 
 def baseline_notes(runs: Sequence[Run]) -> list[str]:
-    """Return a line per interleaved baseline version: its models, and the calls as a multiple of those without it."""
+    """Return a line for each version that runs as an interleaved baseline: its models and the factor of the calls.
+
+    A version has several lines if the factor differs between models. Each line names `--recorded-baseline`, unless
+    failed cases are run again.
+    """
     replicates = {run.manifest.run_id: run.manifest.replicates for run in runs}
     models: dict[str, list[str]] = {}
     for manifest in (run.manifest for run in runs if run.manifest.role == "baseline"):
@@ -258,7 +262,10 @@ def _limit_message(alone: PlannedRuns, interleaved: PlannedRuns, inputs: Inputs)
 
 
 def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float | None]:
-    """Return the maximum cost in USD of the remaining calls, by id of model or judge (None: the price is unknown)."""
+    """Return the maximum cost in USD of the remaining calls, by id of model or judge (None: no price).
+
+    A judge's cost is that of all its calls, including those already made. Runs of models without a key are left out.
+    """
     costs: dict[str, list[float | None]] = {}
     usable = [run for run in planned.runs if not missing_key(run.model, inputs.kinds[run.model.provider], inputs.keys)]
     for run in usable:
@@ -323,7 +330,10 @@ def _changed(run: ComponentRun, **values: Any) -> ComponentRun:
 
 
 def _earlier_runs(runs: Sequence[Run], inputs: Inputs) -> Iterator[Run]:
-    """Yield the inactive runs on this machine with the inputs of one of `runs` and, if requested, with that seed."""
+    """Yield the runs on this machine that no process is making and that have the inputs of one of `runs`.
+
+    If the request names a seed, yield only runs with that seed. Runs of the provider `replay` are skipped.
+    """
     models = {run.model.id: run.model for run in runs if run.model.provider != "replay"}  # replay is free
     for folder in sorted(path.parent for path in inputs.results_dir.glob(f"*/{journal.MANIFEST}")):
         with suppress(RunError):  # skips unreadable folders

@@ -229,7 +229,7 @@ def cohen_kappa(table: Floats, weighting: Weighting = "nominal") -> Estimate:
 
 
 def _on_fisher_scale(value: float, step: float, n: int) -> Estimate:
-    """Return a coefficient in (−1, 1) with the interval of atanh(value) ± `step`."""
+    """Return a coefficient in (−1, 1) over n units, with the interval tanh(atanh(value) ± `step`)."""
     centre = math.atanh(value)
     return Estimate(value=value, ci95=(math.tanh(centre - step), math.tanh(centre + step)), n=n)
 
@@ -261,11 +261,11 @@ def trust_of(table: Floats, bar: float = BAR, weighting: Weighting = "nominal") 
 
 
 def spearman(x: Sequence[float], y: Sequence[float]) -> Estimate:
-    """Return Spearman's rank correlation ρ, from −1 to 1, with its 95 % interval on Fisher's z scale.
+    """Return Spearman's rank correlation ρ, from −1 to 1, and its 95 % interval.
 
-    ρ is undefined for fewer than four units and if one variable is constant. The standard error is √((1 + ρ² ÷ 2) ÷ (n
-    − 3)): Bonett and Wright 2000 (doi:10.1007/BF02294183). If all ranks agree, the interval is that of ranks with one
-    exchange of neighbours.
+    Both are None for fewer than four pairs of values or if one variable is constant. The interval is computed on
+    Fisher's z scale with the standard error √((1 + ρ² ÷ 2) ÷ (n − 3)): Bonett and Wright 2000 (doi:10.1007/BF02294183).
+    If ρ is 1 or −1, it is computed for ranks in which two neighbours are exchanged, and then extended to ρ.
     """
     n = len(x)
     if n < 4 or len(set(x)) < 2 or len(set(y)) < 2:

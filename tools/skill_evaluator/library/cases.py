@@ -208,10 +208,10 @@ def load_cases(
 def read_cases(
     component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), on_problem: ProblemHandler = refuse
 ) -> tuple[Case, ...]:
-    """Read a component's cases, sorted by id. `patterns` are globs of ids; if it is empty, read all.
+    """Read a component's cases, reviewed or not, sorted by id. `patterns` are globs of ids; without any, read all.
 
-    Unreviewed cases are included. `on_problem` receives the FixtureError of each invalid case. Raise FixtureError if a
-    pattern matches no case. If no case has a document, raise NotEvaluatedError, or FixtureError if there are records.
+    `on_problem` receives the FixtureError of each invalid case. Raise FixtureError if a pattern matches no case. If no
+    selected case has a document, raise FixtureError for a component with records, else NotEvaluatedError.
     """
     sources = find_cases(component, fixtures_dir)
     where = listed([str(source) for source in sources])

@@ -40,7 +40,10 @@ _OF_TEXTS = {"threshold", "weight"}  # options of a field that do not determine 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseFiles:
-    """A component's case files in `fixtures_dir`/`fixtures`. Without `fixtures_dir`: in fixtures/ or `home`/evals."""
+    """The case files of a component, in `fixtures_dir`/`fixtures`.
+
+    If `fixtures_dir` is None, they are in fixtures/`fixtures` (in the working directory), or else in `home`/evals.
+    """
 
     home: Path
     fixtures: str

@@ -144,7 +144,10 @@ class LimitsOption:
 
 
 def words_of(options: Any, *names: str) -> list[str]:
-    """Return the options `names` (default: the folders) as command-line arguments, except those with default values."""
+    """Return the options `names` as command-line arguments, positional ones first.
+
+    Without names, return those in `FOLDERS`: components, fixtures and config. Options with default values are omitted.
+    """
     arguments, parts = list[str](), list[str]()
     for argument in App(default_command=type(options)).assemble_argument_collection():
         field = argument.field_info

@@ -316,7 +316,7 @@ class ProgramUnderTest(StrictModel):
 
     run: Argv | None = Field(default=None, description="program and arguments; JSON on stdin, JSON on stdout")
     http: Endpoint | None = None
-    env: tuple[Variable, ...] = Field(default=(), description="environment variables of the program, beside PATH")
+    env: tuple[Variable, ...] = Field(default=(), description="variables of the program, besides PATH and HOME")
     setup: Commands = Field(default=(), description="installation commands, run once before the first call")
     watch: tuple[str, ...] = Field(default=(), description="globs of the files whose change is a new version")
     price: Price | None = Field(default=None, description="price of the tokens that the program reports")

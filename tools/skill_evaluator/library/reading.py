@@ -97,9 +97,10 @@ def parse_yaml(
     depth: int = YAML_DEPTH,
     as_written: bool = False,
 ) -> Any:
-    """Parse one YAML document of at most `depth` levels; raise `error` with line and column if it is invalid.
+    """Parse one YAML document of at most `depth` levels. An empty text gives None. Raise `error` if it is invalid.
 
-    With `as_written`, all scalars except null are strings, and unquoted ones are `Plain`.
+    The error names line and column, except for a value that contradicts its type, such as the date 2024-02-30. With
+    `as_written`, all scalars except null are strings, and unquoted ones are `Plain`.
     """
     try:
         loader = (_AsWritten if as_written else _Loader)(text)
@@ -141,7 +142,10 @@ def _refuse(problem: str, part: Any) -> NoReturn:
 
 
 def _expanded_size(node: Any, depth: int, sizes: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """Return the numbers of values and levels of a node with aliases expanded. Raise MarkedYAMLError for a limit."""
+    """Return the numbers of values and levels of a node, with aliases expanded.
+
+    Raise MarkedYAMLError if there are too many values or levels, if a number is too long, or if a node contains itself.
+    """
     if id(node) in sizes:
         if not sizes[id(node)][0]:
             _refuse("a value contains itself through an alias", node)

@@ -256,9 +256,11 @@ class CommittedPrompt:
 
 
 def component_with(component: Component, earlier: PromptRun) -> tuple[Component, str | None]:
-    """Return the component with the prompt of an `earlier` run, and that prompt's commit, or None if it is unknown.
+    """Return the component with the prompt of an `earlier` run, and the commit of that prompt.
 
-    Raise ComponentError if the schema has changed or no commit has the prompt.
+    The commit is the one that the run names if the prompt is unchanged (it may end in `-dirty`, or be None if unknown).
+    Raise ComponentError if the schema or a program has changed, or if no commit has the prompt. Raise GitError if the
+    prompt has changed and git cannot be read.
     """
     if earlier.digests.get("schema") != component.digests["schema"]:
         raise _schema_error(component, earlier.skill_version)

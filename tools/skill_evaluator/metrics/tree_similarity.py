@@ -112,10 +112,11 @@ def tree_distance(a: Tree, b: Tree) -> int | None:
 
 
 def _add_distances(a: Tree, b: Tree, tops: tuple[int, int], k: int, distances: dict[tuple[int, int], int]) -> None:
-    """Add the distances of all subtrees on the leftmost paths of two subtrees, by pair of roots.
+    """Add to `distances` the edit distances of the subtrees on the leftmost paths of two subtrees.
 
-    Cell q of row p is the distance between the first p nodes of the subtree at `tops[0]` in `a` and the first q nodes
-    of the subtree at `tops[1]` in `b`. Distances above `k` may be missing or too high.
+    `tops` are the roots of the two subtrees, in `a` and `b`; the keys of `distances` are pairs of roots. Cell q of row
+    p is the distance between the first p nodes of the one and the first q nodes of the other. Distances above `k` may
+    be missing or too high.
     """
     begin_a, begin_b = tops[0] + 1 - a.sizes[tops[0]], tops[1] + 1 - b.sizes[tops[1]]
     excess = len(a.labels) - begin_a - (len(b.labels) - begin_b)  # nodes from both beginnings on

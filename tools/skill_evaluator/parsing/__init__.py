@@ -251,12 +251,13 @@ class _Options(NamedTuple):
 
 
 def read_choice(text: str, options: Sequence[str]) -> Parsed:
-    r"""Parse the letter of the option that an answer chooses, or classify the problem; never raises.
+    """Parse the letter of the option that an answer chooses, or classify the problem. Never raise an error.
 
     The first rule that finds a letter decides. Two letters are `ambiguous`; no letter of an option is `no_option`.
     `whole`: the answer is a letter («(c)», «C) Paris») or an option's text. `stated`: the answer has a statement («The
     answer is C», «I choose C», «\boxed{C}», `"answer": "C"`); the last statement counts. `line`: the last line that is
-    only a letter, or the only letter that lines begin with. `option_text`: the answer contains the text of one option.
+    only a letter or an option's text (`ambiguous` if such lines name every option), or else the only letter that lines
+    begin with. `option_text`: the answer contains the text of one option.
 
     >>> read_choice("A is tempting. Final answer: **C**", ("Lyon", "Nice", "Paris"))
     Parsed(value='C', form='stated', problem=None, several=False)

@@ -37,7 +37,11 @@ class BatchLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchStatus:
-    """The status of a batch at a vendor."""
+    """The status of a batch at a vendor. `done` counts finished requests, failed ones included (None: unknown).
+
+    `unanswered` is the error of requests without a result after the batch has ended. `requests` is set if batches have
+    no `name`. `failed_line` is the request (from 1) that made the whole batch fail.
+    """
 
     batch_id: str
     state: str  # the vendor's name of the state
@@ -64,7 +68,7 @@ Results = Mapping[str, Completion | ProviderError]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchApi:
-    """The differences between the vendors' batch APIs. Paths are relative to the address of the API."""
+    """What is particular to a vendor's batch API. Paths are relative to the address of the API."""
 
     limits: BatchLimits
     path: str  # path of the list of batches, newest first; append a batch's id for one batch

@@ -141,7 +141,10 @@ def _endpoint(endpoint: Endpoint, values: Mapping[str, str], settings: Settings)
 
 
 def _fill_placeholders(value: Any, request: Request) -> Any:
-    """Replace each `{{NAME}}` in a JSON value by the input NAME. A text with only a placeholder becomes the input."""
+    """Replace each `{{NAME}}` in a JSON value by the text of the input NAME.
+
+    A string that is only a placeholder becomes the input itself, with its JSON type. A file becomes a `data:` URL.
+    """
     if isinstance(value, dict):
         return {name: _fill_placeholders(child, request) for name, child in value.items()}
     if isinstance(value, list):

@@ -165,7 +165,7 @@ def sent_schema(request: Request, model: Model) -> dict[str, Any]:
 
 
 def response_format(request: Request, model: Model) -> dict[str, Any]:
-    """Return an object with OpenAI's `response_format` for a request. It is empty if the output may be any text."""
+    """Return OpenAI's `response_format` in an object, or {} if the request has no schema or the model takes none."""
     if request.schema is None or model.structured_output == "none":
         return {}
     if not model.sends_schema:

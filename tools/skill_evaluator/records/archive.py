@@ -364,7 +364,10 @@ def check_leaderboard(component: Component) -> None:
 
 
 def newest_recorded(content: bytes, path: str) -> dict[str, RecordedRun]:
-    """Return each model's newest complete run of its highest version, by model id. Skip runs under a scenario."""
+    """Return the newest complete run of each model's highest version in a leaderboard, by model id.
+
+    Skip runs under a scenario. Raise LeaderboardError if the `content` of the leaderboard is invalid.
+    """
     json_of(content, Path(path))  # no calls are planned for a leaderboard that `with_rows` refuses
     measured = [run for run in parse_entries(content, Path(path)) if run.complete and run.scenario is None]
     return {run.model_id: run for run in sorted(measured, key=lambda run: run.version_order)}

@@ -71,14 +71,20 @@ class CommittedRecords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryAtCommit:
-    """The versions, and the leaderboards and records, of the components at a commit, by component name."""
+    """The components at a commit, by name: `versions` of all, `committed` leaderboards and records of some.
+
+    `committed` has the components that were named when it was read, and those deleted or renamed since.
+    """
 
     versions: Mapping[str, ComponentVersion]
     committed: Mapping[str, CommittedRecords]
 
 
 def library_at_commit(repository: Repository, commit: str, folder: str, names: Iterable[str]) -> LibraryAtCommit:
-    """Read the versions of all components at a commit, and the records of named, deleted and renamed components."""
+    """Read all components' versions at a commit. Also read the leaderboards and records of some components.
+
+    These are the components in `names`, and those whose folder is no longer in the work tree (deleted or renamed).
+    """
     (versions,) = read_versions(repository, (commit,), folder)
     selected = {*names, *(name for name in versions if not (repository.root / folder / name).exists())}
     blobs: dict[str, dict[str | None, str]] = {}  # keys: component, then run id, or None for the leaderboard

@@ -27,9 +27,10 @@ from skill_evaluator.text import listed, nearest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenRuns:
-    """The two runs of a model to compare. If a named baseline does not exist, `absent` is the reason.
+    """The two runs of a model to compare. `absent` is the reason to state if `baseline` is None.
 
-    If `exact` (a person named a run or a file), other runs of the two versions are not pooled with them.
+    `absent` is "" unless the baseline was named by its version. If `exact` (a person named a run or a file), other runs
+    of the two versions are not pooled with them.
     """
 
     candidate: RecordedRun

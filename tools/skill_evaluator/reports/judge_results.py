@@ -458,7 +458,10 @@ def _cascade_blocks(cascade: CascadeResult) -> Iterator[Block]:
 
 
 def calibration_words(calibration: JudgeCalibration) -> tuple[str, str | None]:
-    """Return the trust in judges as text, and the verdict that colours it: None if judges differ or are unusable."""
+    """Return as text which judges are trusted, and the verdict whose colour the text gets.
+
+    The verdict is None if the judges differ, if a judge has no usable output, or if there are no labels.
+    """
     judges = by_key((row.trust.trusted, judge.judge) for judge in calibration.judges for row in _shown(judge))
     unusable = [judge.judge for judge in calibration.judges if judge.unusable is not None]
     parts = [

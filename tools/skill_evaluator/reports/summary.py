@@ -70,7 +70,7 @@ class ComparisonSummary:
 
     @property
     def lines(self) -> list[str]:
-        """The sentences, each with its label."""
+        """The sentences that are not empty, in order. Only `sure` and `next` begin with a label."""
         sure = f"how sure: {self.sure}" if self.sure else ""
         return [line for line in (self.verdict, self.lost, self.amounts, sure, self.ship, f"next: {self.next}") if line]
 
@@ -157,7 +157,10 @@ def scope_words(result: ComparisonResult, model: ModelVerdict) -> str:
 
 
 def with_served(*models: ModelVerdict, verdict: str | None = None) -> str:
-    """Format a verdict (default: of the first model) with remarks on uncalibrated judges and on other served models."""
+    """Format a verdict (default: that of the first model), with remarks on uncalibrated judges.
+
+    Another remark says if another model, or another release of it, answered than in the baseline.
+    """
     changes, text = {model.served for model in models}, verdict or models[0].verdict
     if judges := {model.unproved_judge for model in models if model.unproved_judge}:
         text = f"{text}; judged by {listed(sorted(judges))}, not calibrated"
@@ -198,9 +201,11 @@ def _loss_words(model: ModelVerdict) -> str:
 
 
 def sure_words(model: ModelVerdict, *, is_named: bool = True) -> str:
-    """Format the change that decides a verdict, its number of cases, confidence interval and adjusted p-value.
+    """Format the change that decides a verdict, with its number of cases and its confidence interval.
 
-    Return "" if nothing was compared. If `is_named`, the text names the model.
+    The text ends with the adjusted p-value, or with the tolerance if the verdict is `unchanged` or the measure is not
+    tested. A loss only since the accepted version has its own text. Return "" if nothing was compared. If `is_named`,
+    the text names the model.
     """
     since, measure = model.only_since_accepted, _deciding_measure(model)
     named = f" with {model.model_id}" if is_named else ""

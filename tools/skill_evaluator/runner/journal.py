@@ -348,7 +348,7 @@ class RunSize:
 def new_runs(
     component: Component, cases: Sequence[Case], models: Sequence[Model], results_dir: Path, kinds: Kinds, size: RunSize
 ) -> list[ComponentRun]:
-    """Plan a run for every model on the cases, or the shard of the cases, that are applicable to it. Write nothing."""
+    """Plan one run per model, of the cases (or the shard of the cases) that apply to the model. Write nothing."""
     now, shard = datetime.datetime.now(datetime.UTC), size.shard
     invocation = size.invocation or new_invocation(now)
     sizes = input_sizes(component, cases)
@@ -384,7 +384,7 @@ def new_runs(
 
 
 def new_invocation(now: datetime.datetime) -> str:
-    """Return an invocation id, the prefix of run ids: the time to 1/4096 s, then random digits."""
+    """Return a new invocation id, the prefix of run ids: the UTC time in steps of 1/4096 s, then random hex digits."""
     return f"{now:%Y%m%dT%H%M%SZ}-{now.microsecond * 4096 // 1_000_000:03x}{os.urandom(2).hex()[:3]}"
 
 

@@ -85,9 +85,10 @@ class ModelEstimate(CostEstimate):
 
 
 def size_of(request: Request) -> InputSize:
-    """Estimate the input tokens of a request: one per four bytes of text and schema.
+    """Estimate the input tokens of a request without its files, which `InputSize.of_model` adds.
 
-    The maximum is one per byte, plus the tokens of templates; the minimum is one per word.
+    The likely number is one per four bytes of text and schema, the maximum one per byte; both include the tokens of
+    templates. The minimum is one per word of the text.
     """
     messages, schema_bytes = request.messages, len(json.dumps(request.schema)) if request.schema else 0
     input_bytes = sum(len(message.text.encode()) for message in messages) + schema_bytes

@@ -51,7 +51,8 @@ class Replicate:
     def failure(self) -> Failure | None:
         """The error, or the failure of an unusable output. None for a usable output.
 
-        An output is unusable if it was refused or cut, lacks its tool call, or has no text beside reasoning or a call.
+        An output is unusable if it was refused or cut, if its tool call is missing, or if it has reasoning or an
+        unrequested tool call but no text. An output that is empty throughout is usable.
         """
         if self.completion is None:
             return self.error
@@ -69,7 +70,7 @@ class Replicate:
 
     @property
     def digest(self) -> str:
-        """The digest of the stop reason and the text of the output, or of the kind of the error."""
+        """The digest of the output: its stop reason and text. Without an output, that of the kind of the error."""
         if self.completion is not None:
             # UTF-16 encodes two surrogates like the character that a journal returns for them
             return digest(f"{self.completion.stop_reason}\n{self.completion.text}".encode("utf-16-le", "surrogatepass"))

@@ -253,7 +253,10 @@ class RunningRun:
             await asyncio.wait([asyncio.wrap_future(scoring)])
 
     def finish(self) -> None:
-        """Close the journal and release the lock. Pass earlier errors of unrepeated calls to `on_outcome`."""
+        """Close the journal and release the lock.
+
+        Pass errors of earlier attempts to `on_outcome`, for the calls that this attempt did not repeat.
+        """
         if self._journal is not None:
             self._journal.close()
         if self._lock is not None:

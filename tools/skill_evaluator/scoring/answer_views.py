@@ -130,7 +130,10 @@ class CaseView:
 
     @property
     def fields(self) -> dict[str, list[FieldValue]]:
-        """The distinct values of each field in `outputs`, with their replicates, by the path with array indexes."""
+        """The distinct values of each field in `outputs`, by path (with array indexes).
+
+        Each value has the indexes of the replicates that have it.
+        """
         fields: dict[str, dict[Hashable, FieldValue]] = {}
         for output in self.outputs:
             for leaf in output.leaves:

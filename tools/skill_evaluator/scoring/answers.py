@@ -287,7 +287,10 @@ def wait_for(result: ResultT | Future[ResultT]) -> ResultT:
 
 
 def _agreement_of(answers: CaseOutputs, *, is_too_costly: bool = False) -> Agreement:
-    """Return the agreement of a case's outputs. If comparing pairs of outputs is too costly, do not compare them."""
+    """Return the agreement of a case's outputs.
+
+    If `is_too_costly`, compare no pairs: the metrics that need pairs get their worst values.
+    """
     metrics: Mapping[str, float | None]
     if is_too_costly:
         metrics = {name: float(answers.n) if metric.is_count else 0.0 for name, metric in REPRODUCIBILITY.items()}

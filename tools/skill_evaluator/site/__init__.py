@@ -22,9 +22,10 @@ _MAX_PROBLEM = 1_000  # characters of a problem on stderr
 
 
 class SiteFolder:
-    """The folder that one build writes; `written` and `removed` count its new or changed, and its removed files.
+    """The folder that one build of the site writes.
 
-    `problems` maps each part of the library that could not be read to its error.
+    `written` is the number of new or changed files, `removed` the number of removed files. `problems` maps each part of
+    the library that could not be read to its error.
     """
 
     def __init__(self, folder: Path) -> None:

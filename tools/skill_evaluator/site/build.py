@@ -217,7 +217,11 @@ class _Request(loopback.PageHandler, SimpleHTTPRequestHandler):
     policy = f"{POLICY}; frame-ancestors 'none'"
 
     def send_head(self) -> Any:
-        """Send a file of the site. Refuse requests without the token, folders and missing files."""
+        """Send the headers of a file of the site and return the open file.
+
+        Send an error and return None if the host is foreign, the token is missing, or the path is a folder (except the
+        root) or does not exist.
+        """
         try:
             name = self.server.path_inside(self).partition("?")[0] or "index.html"
         except loopback.RefusedError as problem:

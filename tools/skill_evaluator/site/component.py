@@ -122,9 +122,9 @@ def _score_figures(score: Score | RowAccuracy | None, cases: int) -> dict[str, f
 
 
 def _trend_points(history: History, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    """Yield the figures of each model's measured versions, then of each incomplete run.
+    """Yield the figures of each model's measured versions, then of each incomplete run without a scenario.
 
-    A new `segment` of the line begins at each version that is incomparable with the previous one.
+    A `segment` ends where two versions cannot be compared.
     """
     by_run = {row.run_id: row for row in rows}
     for model in history.models:

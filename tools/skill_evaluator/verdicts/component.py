@@ -172,7 +172,12 @@ class RecordedComponent:
         return self.with_advice(entries)[1].advice.words if selection.runs_of_versions(entries) else ""
 
     def history(self, entries: Sequence[RecordedRun]) -> History:
-        """Compare each version with the version before it, and the highest version also with the accepted version."""
+        """Return the history of each model's versions. At least one of the runs must be complete.
+
+        Each version is compared with its interleaved baseline, or else with the next lower version. A model's highest
+        version is also compared with the accepted version, or else with the lowest comparable one, unless the policy
+        excludes it.
+        """
         archive = self.archive
         by_model = {
             model_id: [
@@ -303,8 +308,10 @@ class RecordedComponent:
     def pair_of(self, candidate: Record, baseline: RecordedRun | None, *, anchored: bool = True) -> Pair:
         """Build the pair of a candidate and its baseline, with the anchor and with other recorded runs of the versions.
 
-        The anchor is a run of the accepted version, or else of the lowest comparable version. There is none if
-        `anchored` is false or if the policy excludes it. A draft or an interleaved run is not pooled with other runs.
+        The anchor is a run of the accepted version, or else of the lowest comparable version with half of the
+        candidate's cases. There is none if `anchored` is false, if the policy excludes it, or for a run with a
+        scenario. A draft, a candidate that ran interleaved with `baseline`, and that baseline are not pooled; the
+        anchor always is.
         """
         archive, entry = self.archive, entry_of(candidate)
         skipped = list(selection.skipped_run_notes(archive.entries, entry, baseline))

@@ -43,7 +43,9 @@ class Contrast(FrozenModel):
     """Two models compared by the primary metric. `difference` is the lower model's score minus the higher model's.
 
     `q` is two-sided and adjusted over all pairs of models (Holm). `as_good`: a drop beyond the tolerance is ruled out.
-    `remedy` is what would decide the pair, as text. `fell_most` is the field with the largest drop, or "".
+    `significant`: the lower model is worse by `q`, and not `as_good`. `remedy` is what would decide the pair, as text.
+    `fell_most` is the field that fell most and both accuracies, as text; "" if none fell beyond the tolerance or cases
+    are missing.
     """
 
     higher: str

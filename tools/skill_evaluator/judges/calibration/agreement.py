@@ -268,7 +268,11 @@ def probe_biases(
 
 
 def _values_by_item(units: Iterable[Unit]) -> dict[str, float]:
-    """Return the judge's score, or its preference (0 to 1) for the output that a probe changes, by item id."""
+    """Return the judge's verdict on each item as a number, by item id.
+
+    For a scored output it is the score; for a pair, the preference (0 to 1) for the output that a probe changes. Items
+    without a verdict, and pairs not judged in both orders, are left out.
+    """
     return {
         unit.line.id: unit.verdict if isinstance(unit.line, ScoredItem) else _preference(unit, _worse_output(unit.line))
         for unit in units
@@ -359,7 +363,11 @@ def alerts_of(
     policy: JudgePolicy,
     calibration: results.JudgeCalibration | None,
 ) -> list[regression.RateAlert]:
-    """Compare the rate of regressions with its limit, for each judge and each dimension that has a limit."""
+    """Return one alert for each judge and each dimension that has a limit, exceeded or not.
+
+    It compares the rate of regressions, corrected by the calibration, with the limit. If there is no corrected rate,
+    `above` is None and `problem` has the reason.
+    """
     alerts = []
     for judge in judges:
         errors, problem = _measured_errors(judge.judge, prompts, calibration)

@@ -57,11 +57,14 @@ class LabelAgreement(FrozenModel):
 
 
 class BiasResult(FrozenModel):
-    """The bias of a judge's verdicts from one cause. `present`: whether the interval of `shift` excludes 0, or null.
+    """The bias of a judge's verdicts from one cause. `shift` is from −1 to 1.
 
-    `shift` is from −1 to 1. `position`: share of verdicts for the first output minus that for the second. `length` and
-    `self_preference` of pairs: the judge's preference minus the human one; of scores: ρ of length and error, and the
-    error on own minus other outputs. `noise`: share of replicates that differ. Others: share of the scale.
+    `position`: share of verdicts for the output shown first, minus that for the output shown second. `length`: of
+    pairs, the judge's preference for the longer output minus the human one; of scores, ρ of length and the judge's
+    error. `self_preference`: of pairs, the judge's preference for the output of its own family minus the human one; of
+    scores, the error on outputs of its own family minus that on others. `noise`: share of pairs of replicates that
+    differ. Other causes: the mean shift as a share of the scale. `present`: whether the interval of `shift` excludes 0
+    (null: no interval).
     """
 
     bias: Label
@@ -138,9 +141,9 @@ class JudgeResult(FrozenModel):
 
 
 class JudgeCalibration(FrozenModel):
-    """The calibration of all judges.
+    """The calibration of all judges. `judging` is null if `--verdicts` or `--batch` read stored results.
 
-    `judging` is null if stored results were read (`--verdicts`, `--batch`), and with `--verdicts` each `record`, too.
+    The `record` of a judge is null if its verdicts were read by `--verdicts`.
     """
 
     bar: float

@@ -126,7 +126,11 @@ class PairJudgement(FrozenModel):
 
 
 class MatchResult(FrozenModel):
-    """A judge's verdicts on two outputs, by name. `shares`: the first output's mean share of wins by criterion."""
+    """A judge's verdicts on one match of two outputs, which `names` identifies.
+
+    `shares`: the first output's mean share of wins, a tie counting half, by criterion and `overall`; null if no verdict
+    counts.
+    """
 
     item: Label
     stratum: Label
@@ -224,7 +228,7 @@ def judge_match(match: PairMatch, criteria: Sequence[Criterion], calls: JudgeCal
 def read_order(
     answer: str | Unscored, criteria: Sequence[Criterion], texts: Sequence[str], order: Order
 ) -> dict[str, OrderJudgement]:
-    """Return a judge's verdict in one order by criterion id, and the weighted verdict as `overall`."""
+    """Return the judge's verdicts in one order by criterion id, and under `overall` the weighted verdict."""
     written = read_criteria(answer, [criterion.id for criterion in criteria], texts)
     outputs: dict[object, Preferred] = {"first": order, "second": 2 if order == 1 else 1, "tie": "tie"}
     judgements = {}

@@ -56,7 +56,11 @@ def panel_scores(judges: Sequence[JudgeScores], criteria: Sequence[Criterion], w
 
 
 def panel_preferences(judges: Sequence[JudgePreferences], criteria: Sequence[str], weights: Weights) -> PanelResult:
-    """Combine the judges' winners by majority, by criterion and overall. Without a majority a match is a tie."""
+    """Combine the judges' winners by weighted majority, by criterion and overall.
+
+    Without a majority (more than half of the judges' weight) the winner is a tie; without any judge's verdict it is
+    None.
+    """
     decisions = []
     for results in _results_by_item(judges, [judge.matches for judge in judges]):
         match = next(iter(results.values()))

@@ -387,7 +387,11 @@ class RateAlert(FrozenModel):
 
 
 class RateChange(FrozenModel):
-    """A judge's rates of regressions in two batches. `q`: Fisher's exact `p`, adjusted; `rose`: higher and q < 0.05."""
+    """A judge's rates of regressions in one dimension in two batches; `difference` is later − earlier.
+
+    `p`: Fisher's exact test. `q`: `p` adjusted over the dimensions of the judge. `rose`: the later rate is higher, and
+    q < 0.05.
+    """
 
     judge: ModelId
     dimension: Label
@@ -400,7 +404,10 @@ class RateChange(FrozenModel):
 
 
 class RegressionResults(ModeResults):
-    """The results of `judge regression`. `baseline`, `candidate`: run ids; `changes`: since the judge run `against`."""
+    """The results of `judge regression`. `baseline` and `candidate` are the ids of the compared runs.
+
+    `changes` compares the rates of regressions with those of the judge run `against`.
+    """
 
     judges: list[JudgeRegressions]
     baseline: RunId | None = None
@@ -412,7 +419,7 @@ class RegressionResults(ModeResults):
 
     @property
     def alerting(self) -> bool:
-        """Whether a corrected rate of regressions is above the allowed one, or a rate rose significantly."""
+        """Whether a rate rose significantly, or the whole interval of a corrected rate is above the allowed rate."""
         return any(alert.above for alert in self.alerts) or any(change.rose for change in self.changes)
 
     @property

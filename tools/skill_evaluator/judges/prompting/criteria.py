@@ -34,7 +34,10 @@ class NamedRubric:
         return {"file": self.file, "digest": self.rubric.digest, "judged": judged, **content}
 
     def field_of(self, component: str) -> str:
-        """Return the field to judge, or "". Raise JudgeError if the criteria name two fields or another component."""
+        """Return the field that the criteria apply to, or "" for the whole output.
+
+        Raise JudgeError if they apply to different fields, or to another component than `component`.
+        """
         targets = {one.id: one.applies_to for one in self.criteria if one.applies_to is not None}
         for name, target in targets.items():
             if target.component != component:

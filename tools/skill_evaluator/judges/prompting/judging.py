@@ -66,11 +66,11 @@ class StoredVerdict(StrictModel):
     id: Label = Field(min_length=1, description="the id of the item")
     judge: Label = Field(min_length=1)
     order: Order = Field(description="1: output 1 was shown first; 2: output 2 was")
-    winner: Winner | None = Field(description="the preferred output, or tie; null: the output could not be parsed")
+    winner: Winner | None = Field(description="the preferred output, or tie; null: the judge's verdict does not count")
     replicate: Index = Field(default=0, description="0; further outputs for the same request: 1, 2, and so on")
     confidence: Share | None = None
-    criteria: dict[Label, Winner | None] = Field(default={}, description="the winner by each criterion")
-    text: str | None = Field(default=None, description="the output of the judge")
+    criteria: dict[Label, Winner | None] = Field(default={}, description="the winner (or null) by criterion")
+    text: str | None = Field(default=None, description="the text of the judge's output")
 
 
 class StoredScore(StrictModel):
@@ -113,7 +113,11 @@ class NoUsableOutput(FrozenModel):
 def no_usable_output(
     unscored: Mapping[UnscoredReason, int], expected: int, texts: Iterable[str]
 ) -> NoUsableOutput | None:
-    """Return the `unscored` reasons and an example if no output counts. Return None if one does or `expected` is 0."""
+    """Return the counts by reason and the beginning of the first text if none of `expected` outputs counts.
+
+    Return None if an output counts or if `expected` is 0. `unscored` has the number of outputs that do not count, by
+    reason.
+    """
     if sum(unscored.values()) < expected or not expected:
         return None
     return NoUsableOutput(unscored=dict(unscored), example=next(iter(texts), "")[:_MAX_EXAMPLE])
@@ -176,8 +180,8 @@ class JudgeRunHead(JudgeRunFields):
 class JudgeRun(JudgeRunFields):
     """A judge run, as in judging.json. `criteria`: ids of criteria or dimensions; `judges`: settings digests by model.
 
-    `items`: digest of the texts by item id. `questions`: digest of the judge's input by question id; no question if all
-    outputs are identical.
+    `items`: digest of the texts by item id. `questions`: digest of the judge's input by question id. In a regression
+    run, an item with two identical outputs has no question.
     """
 
     judging_version: int = JUDGING_VERSION

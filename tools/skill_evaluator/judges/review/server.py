@@ -48,7 +48,10 @@ class _ReviewHandler(loopback.PageHandler):
     )
 
     def do_GET(self) -> None:  # noqa: N802 (http.server calls this name)
-        """Send a file of the page, the queue or an item, or store a label."""
+        """Answer a GET with a file of the page, or with the queue or an item as JSON; store the label of a POST.
+
+        An error is sent as JSON with `problem`.
+        """
         status, kind = HTTPStatus.OK, "application/json"
         try:
             path, _, query = self.server.path_inside(self).partition("?")

@@ -220,9 +220,10 @@ class DraftedCases:
 
 
 def draft_cases(request: CasesDraftRequest, watch: Watch | None = None) -> DraftedCases | JudgeRunSize:
-    """Have a model draft cases, write them and return them. In a dry run return the size of the calls.
+    """Have a model draft cases, write them and return them.
 
-    Raise ComponentError for a program. Raise NoAnswerError if no draft is usable.
+    In a dry run, make no call and return the estimated calls, tokens and costs instead. Raise ComponentError if the
+    component is a program, and NoAnswerError if no draft is usable.
     """
     limits = load_settings(request.config).limits
     component = load_component(request.components, request.skill, limits, request.fixtures)

@@ -422,9 +422,10 @@ def _load_criteria(
 
 
 def _writer_warnings(session: judging.JudgeSession, rubric: NamedRubric, writers: Sequence[str | None]) -> list[str]:
-    """Return warnings about judges in a writer's family and about unknown writers, if a criterion forbids such judges.
+    """Return a warning for each judge in the family of an output's writer, and one if writers are unknown.
 
-    If the policy refuses such judges, raise JudgeError for the first one.
+    Return [] unless a criterion requires a judge of another family. If the policy refuses judges of the same family,
+    raise JudgeError for the first one instead.
     """
     demanding = [one.id for one in rubric.criteria if "different_model_family" in mitigations_of(one)]
     if not demanding:
@@ -457,7 +458,8 @@ def _read_earlier(
 ) -> RegressionResults | None:
     """Return the results of the judge run that --against names. Return None if the option is not set.
 
-    Raise JudgeError if that run has another prompt, other judges or other settings of a judge.
+    Raise JudgeError if that run has no results, lacks one of the judges, or had another prompt or other settings of a
+    judge. Raise it also for a cascade.
     """
     if request.against is None:
         return None

@@ -185,7 +185,11 @@ def _origins(components: Path, cwd: str) -> dict[str, SourceLocation] | None:
 def named_origins(
     sources: Collection[DeclaredSource], home: Path, tree_of: Callable[[Path], FileTree]
 ) -> dict[str, SourceLocation]:
-    """Return the locations of components by name. Roots are relative to `home`. Raise ConfigError for a bad source."""
+    """Return the locations of the components in `sources`, by component name.
+
+    The root folder of a source is relative to `home`; `tree_of` returns its files. Components that a source leaves out
+    are omitted. Raise ConfigError for an unknown kind of source, or if two sources contain the same file.
+    """
     locations: list[tuple[SourcePlace, Source, DeclaredSource]] = []
     first_source: dict[tuple[str, str], int] = {}  # the index of the source that has a file
     for index, declared in enumerate(sources):

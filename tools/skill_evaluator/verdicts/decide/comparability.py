@@ -29,10 +29,11 @@ class Pair:
     """Two records to compare. If `baseline` is None, `absent` is the reason.
 
     `baseline_again` and `candidate_again` are further runs of the same versions and settings, oldest first, which are
-    pooled. `anchor` is the record of the accepted version, or else of the lowest comparable version. `unstable` has the
-    scores and the reason of each unstable case, as text, by case id. `side_by_side`: the runs count as interleaved
-    although their records do not say so. `any_served`: a change of the served model does not prevent the comparison.
-    `unproved_judge` is the uncalibrated judge of the candidate's checks.
+    pooled. `anchor` is the record of the accepted version, or else of the lowest comparable version, or None;
+    `anchor_again` are its further runs. `skipped_notes` name the runs that were skipped. `unstable` maps the id of each
+    unstable case, which the records no longer have, to a text with its scores and the reason. `side_by_side`: the runs
+    count as interleaved although their records do not say so. `any_served`: a change of the served model does not
+    prevent the comparison. `unproved_judge` is the judge of the candidate's checks if it is not calibrated, else None.
     """
 
     baseline: Record | None

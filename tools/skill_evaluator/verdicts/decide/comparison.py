@@ -66,10 +66,11 @@ _MIN_FIELDS = 3
 
 
 def named_cases(common: SharedCases, primary: MeasureEffects | None, rules: VerdictRules) -> Cases:
-    """Build the changes by case. Cases whose primary metric moved beyond the tolerance are named or counted.
+    """Return the cases that changed. Those whose primary metric moved beyond the tolerance are named or counted.
 
-    A case is named in `broke` or `fixed` if its q is at most `FALSE_NAMES`, or if it turned from nearly all right to
-    nearly all wrong or back.
+    A case is named in `broke` or `fixed` if its q is at most `FALSE_NAMES`, or if `_is_turned`: from nearly all right
+    to nearly all wrong, or back. The others are counted in `within_noise`. If `primary` is None, only `left_out`,
+    `turned` and `unreliable` are set.
     """
     turned, unreliable = _turns(common, rules.primary_metric)
     if primary is None:
@@ -449,7 +450,11 @@ def _family_of(measure: PairedScores, rules: VerdictRules) -> tuple[str, bool]:
 
 
 def _changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[SinceAccepted | None]:
-    """Return for each pair the change of the critical measure that fell most since its anchor, or None."""
+    """Return for each pair the largest drop of a critical measure since the pair's anchor.
+
+    If none dropped, it is the smallest rise. It is None if there is no anchor, if the anchor is also the baseline, or
+    if no critical measure can be compared.
+    """
     tested = []
     for index, pair in enumerate(pairs):
         if pair.anchor is not None and (pair.baseline is None or pair.baseline.run_id != pair.anchor.run_id):

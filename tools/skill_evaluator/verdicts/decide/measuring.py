@@ -83,7 +83,7 @@ class ArmStatistics:
 
     @cached_property
     def mean(self) -> float:
-        """The mean over cases."""
+        """The mean of the cases' mean scores."""
         return float(self.means.sum()) / len(self.means)
 
     @cached_property
@@ -243,7 +243,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def samples(record: Record) -> bool:
-    """Return whether the replicates of a run are known to be independent draws of the provider."""
+    """Return whether the replicates of a run are independent draws: the profile is `sampled`, and nothing is replayed.
+
+    Return False if the settings of the run are unknown.
+    """
     return record.settings is not None and record.settings.profile == "sampled" and record.provider != "replay"
 
 

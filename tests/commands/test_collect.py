@@ -103,9 +103,7 @@ def test_collect_takes_no_run_at_another_commit(pipeline: Pipeline) -> None:
         changed.write_text(before)
         for run in pipeline.outcome().values():
             assert run["status"] == "missing"
-            assert run["reason"] == (
-                f"not collected: {name} of component '{SKILL}' changed since the plan; check out the plan's commit"
-            )
+            assert run["reason"].startswith(f"not collected: {name} of component '{SKILL}' on ")
         assert pipeline.publish().out == "no record to publish\n"
 
 

@@ -66,7 +66,7 @@ REFUSED = {
             "models: [{id: a, provider: x}, {id: b, provider: x}, {id: a, provider: y}]",
             "duplicate model id 'a' at models[2] and models[0] in {path}",
         ),
-        ("models: [{id: a, provider: x, params: {seed: 7}}]", "seed: every replicate has another seed"),
+        ("models: [{id: a, provider: x, params: {seed: 7}}]", "seed is not allowed: each call gets its own seed"),
         (
             "models: [{id: a, provider: x, profile: random}]",
             "unknown value 'random' at models[0].profile in {path} (known: deterministic, sampled)",

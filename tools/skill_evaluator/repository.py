@@ -94,7 +94,9 @@ class Repository:
         relative, ancestor = self.relative_path(path), Path(os.path.abspath(path))  # noqa: PTH100 (links must not be resolved)
         while ancestor.resolve() != self.root.resolve():
             if ancestor.is_symlink() or ancestor == ancestor.parent:
-                raise GitError(f"{ancestor} is a link, which another commit may not have; make it a folder")
+                raise GitError(
+                    f"{ancestor} is a symbolic link, which git does not follow in other commits; make it a folder"
+                )
             ancestor = ancestor.parent
         return relative
 

@@ -145,7 +145,7 @@ HOSTILE = {
     "a variable of a variable": (f"{MESSAGES}testData: [{{input: {'x' * 60_000}}}]\n"
                                  "evaluators: [{string: {equals: '{{input}}{{input}}'}}]\n", "values for evaluator"),
     "too many checks": (f"{MESSAGES}testData: [{'{input: x}, ' * 1_000}]\n"
-                        f"evaluators: [{'{string: {equals: x}}, ' * 1_000}]\n", "1,000 tests of 1,000 evaluators"),
+                        f"evaluators: [{'{string: {equals: x}}, ' * 1_000}]\n", "1,000 tests × 1,000 evaluators"),
 }  # fmt: skip
 
 

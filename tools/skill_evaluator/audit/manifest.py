@@ -353,7 +353,9 @@ def _find_audit(reference: str, audits: Path) -> Path:
     if (Path(reference) / AUDIT).is_file():
         return Path(reference)
     ids = [folder.name for folder in audit_folders(audits)]
-    audit_id = ids[-1] if reference == LATEST and ids else reference
+    if not ids:
+        raise AuditError(f"there is no audit in {audits} to resume; start one without --resume and --run")
+    audit_id = ids[-1] if reference == LATEST else reference
     if audit_id not in ids:
         raise AuditError(f"no audit '{audit_id}' in {audits} to resume {nearest(audit_id, ids)}")
     return audits / audit_id

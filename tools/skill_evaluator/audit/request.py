@@ -40,7 +40,7 @@ class AuditRunRequest(LimitsOption, AuditFolders):
     """The options of `audit run`. An omitted value is that of the audit to resume, or else of the configuration."""
 
     benchmarks: tuple[str, ...] = option(
-        "Component; repeatable; default: audit.benchmarks (settings).", (), "--benchmark", metavar="NAME"
+        "Component; repeatable; default: settings, else all with choice output.", (), "--benchmark", metavar="NAME"
     )
     scenarios: tuple[str, ...] = option(
         "Run in this scenario, or folder of scenarios; repeatable.", (), "--scenario", metavar="NAME"
@@ -70,7 +70,7 @@ class AuditReportRequest(AuditFolders):
     centered: bool = flag("Subtract the mean of each scenario before computing σ.")
     without: tuple[str, ...] = option("Leave out this scenario; repeatable.", (), metavar="SCENARIO")
     weights: tuple[str, ...] = rare("Weight of a benchmark; repeatable.", (), "--weight", metavar="NAME=W")
-    missing: Missing = rare("If scores are missing: refuse, or exclude these.", "refuse")
+    missing: Missing = rare("What to exclude if it lacks scores; refuse: an error.", "refuse")
     grades: int = rare("Number of grades: 4, or 8 for 20 models or more.", 4, metavar="4|8")
     out: Path | None = option("Folder for page and charts; default: the audit's folder.", metavar="DIR")
 

@@ -146,9 +146,9 @@ def medians_of(abilities: Floats, fluctuations: Floats) -> Medians | None:
 def shifts_of(overall: Floats) -> tuple[Floats, Floats]:
     """Return each scenario's shift in points and its size in standard errors, from scores [models, scenarios].
 
-    A shift is the median over the models of the score relative to the model's own median over the scenarios, less the
-    median of all shifts, so one broken model or hard scenario does not shift the others. The standard error is √(mean
-    over the models of the variance of the other scenarios ÷ number of models).
+    For each model, its median over the scenarios is subtracted from its scores. The shift is the median of these
+    differences over the models, less the median of all shifts, so one broken model or hard scenario does not shift the
+    others. The standard error is √(mean over the models of the variance of the other scenarios ÷ number of models).
     """
     models, scenarios = overall.shape
     shifts = np.median(overall - np.median(overall, axis=1, keepdims=True), axis=0)

@@ -159,7 +159,10 @@ def _write_missing(folder: Path, files: Mapping[str, str]) -> list[str]:
 
 
 def find_branch(folder: Path) -> str:
-    """Return the branch that CI evaluates: "main" outside a repository. Raise ConfigError below a repository's root."""
+    """Return the branch that CI evaluates, or "main" if `folder` is in no repository.
+
+    Raise ConfigError if it is a file or a subfolder of a repository.
+    """
     existing = next(path for path in (folder.resolve(), *folder.resolve().parents) if path.exists())
     if not existing.is_dir():
         raise ConfigError(f"{existing} is not a folder; name the root folder of the repository")

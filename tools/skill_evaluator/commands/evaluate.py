@@ -99,9 +99,10 @@ def try_(options: TryOptions) -> int:
 
 
 def switch(options: SwitchRequest) -> int:
-    """Compare two models on every component, or on those named, called at the same time.
+    """Compare two models on every component, or on the named components.
 
-    The results are recorded. If the old model does not answer, the command uses its newest record.
+    Both models are called at the same time, and the results are recorded. If the old model does not answer, its newest
+    record of the same version is used.
     """
     result = switch_models(options, watch)
     folders = cli.words_of(options)

@@ -79,9 +79,9 @@ def judge_regression(options: requests.RegressionRequest) -> int:
 def judge_calibrate(options: requests.CalibrateRequest) -> int:
     """Measure how well judges agree with human labels.
 
-    Labels must be of items drawn at random. Without --judge, stored verdicts are read and no call is made. A judge is
-    trusted if the whole 95 % interval of its κ with people is at the bar or above. --corrupt N also measures how many
-    known defects a judge finds.
+    Labels must be of items drawn at random. Without --judge, the results of --verdicts or --batch are read and no call
+    is made. A judge is trusted if the whole 95 % interval of its κ with people is at --bar or above. --corrupt N also
+    measures how many known defects a judge finds.
     """
     return print_judged(with_bias_report(calibration.calibrate(options, watch)), options.format)
 

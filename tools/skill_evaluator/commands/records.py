@@ -83,8 +83,9 @@ class CompareOptions(cli.RecordOptions):
 def compare(options: CompareOptions) -> int:
     """Compare a version with its baseline; show what got worse, and how sure that is. Makes no call.
 
-    Without --baseline, the baseline is the version of the same run (interleaved), else the accepted version, else the
-    next lower version. To compare two files, name the old one first.
+    Without --baseline, a version is compared with the version that ran interleaved with it, else with the highest
+    accepted lower version, else with the next lower version. A draft or an edited prompt is compared with the record of
+    the same version. To compare two files, name the old one first.
     """
     if options.second_file is not None:
         if options.baseline or options.candidate or options.between:
@@ -121,7 +122,7 @@ class HistoryOptions(cli.RecordOptions):
 def history(options: HistoryOptions) -> int:
     """Show the score and the verdict of each version and model.
 
-    The highest version is also compared with the accepted baseline, so that small losses add up.
+    The highest version is also compared with the accepted baseline, which shows small losses that add up.
     """
     fail_on = _named_verdicts(options.fail_on)
     library = library_of(options)

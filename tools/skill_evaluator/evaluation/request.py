@@ -42,7 +42,10 @@ class EvaluationRequest(cli.LimitsOption, cli.LibraryOptions):
 
     @property
     def resumed(self) -> str | None:
-        """The run to continue, or `latest` for the newest unfinished one. It is None for a new run."""
+        """The run that the options ask to continue, or `latest` for the newest unfinished one.
+
+        It is None if they name none; an unfinished run of the same inputs may still be continued.
+        """
         return self.run or (cli.LATEST if self.resume else None)
 
 

@@ -276,7 +276,7 @@ def _canonical_value(content: Any) -> str:
 class ImportRequest(ComponentsOption, ConfigOption):
     """The options of `records import`."""
 
-    file: Path = argument("Results of promptfoo or inspect (.json), .csv, .tsv, .jsonl.")
+    file: Path = argument("Results: .json of promptfoo or inspect, or a table (.csv, .tsv, .jsonl).")
     skill: str | None = option("Component of the records; default: the name in the file.", metavar="NAME")
     version: str | None = option("Version of the prompt; default: the version in the file.", metavar="VERSION")
     model: str | None = option("Model of the results, if the file does not name it.", None, "-m", metavar="ID")

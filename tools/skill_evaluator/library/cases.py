@@ -155,7 +155,10 @@ class Case:
 
     @property
     def document(self) -> str:
-        """The document's text. If there are turns or other inputs: all turns and used inputs, each below its name."""
+        """The document's text if it is the only used input and there are no turns.
+
+        Otherwise all turns, each below its role, then all used inputs, each below its name.
+        """
         if self.shown_as == DOCUMENT:
             return str(self.inputs[DOCUMENT])
         sections: list[tuple[str, str]] = [(turn.role, turn.text) for turn in self.turns]

@@ -143,7 +143,7 @@ class Params(BaseModel):
     def _reject_unsendable(self) -> Self:
         for name, value in self.extra.items():
             if name == "seed":
-                raise ValueError("seed: every replicate has another seed; `evaluate --seed N` changes them all")
+                raise ValueError("seed is not allowed: each call gets its own seed, derived from `evaluate --seed N`")
             try:
                 json.dumps(value, allow_nan=False)
             except (TypeError, ValueError):

@@ -146,7 +146,9 @@ def _decode(text: str) -> Any:
 
 
 def embedded_values(text: str) -> Iterator[tuple[str, Any]]:
-    """Yield (source text, value) of each outermost object and array in a text. Parts of an invalid value do not count.
+    """Yield (source text, value) of the outermost objects and arrays in a text, of at most 200 bracketed spans.
+
+    Nothing inside an invalid value is yielded; an unclosed bracket runs to the end of the text.
 
     >>> [value for _, value in embedded_values('First {"a": 1}, then [2].')]
     [{'a': 1}, [2]]

@@ -131,7 +131,9 @@ def find_key(model: Model, kind: ProviderKind, keys: Keys) -> str | None:
     for variable in key_variables(model, kind):
         value = keys.get(variable, "").strip()
         if value and not (value.isascii() and value.isprintable()):
-            raise ConfigError(f"{variable} has a line break or a non-ASCII character; set it to the key only")
+            raise ConfigError(
+                f"{variable} has a control or non-ASCII character, such as a line break; set it to the key only"
+            )
         if value:
             return value
     return None

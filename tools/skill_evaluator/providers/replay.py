@@ -96,7 +96,9 @@ class ReplayProvider:
         self._lines = first_outputs(lines)
 
     async def complete(self, request: Request) -> Completion:
-        """Return the recorded output. Raise ProviderError if the call failed or has no line."""
+        """Return the recorded output of a call. Raise ProviderError if it has no line in the file, or if its line is
+        a failure.
+        """
         line = self._lines.get((request.case_id, request.replicate))
         if line is None:
             raise ProviderError("not_recorded", f"no recorded answer for {request.case_id} #{request.replicate}")

@@ -240,7 +240,10 @@ class Archive:
         return self._read[run_id]
 
     def interleaved_baseline(self, run: RecordedRun) -> RecordedRun | None:
-        """Return the interleaved baseline of a candidate's run. Return None if there is none or it is not final."""
+        """Return the interleaved baseline of a candidate's run. Return None if there is none or it is not final.
+
+        Raise LeaderboardError if its record is invalid.
+        """
         if run.beside is None or run.is_baseline:
             return None
         path = self._record_path(run.beside)
@@ -431,9 +434,10 @@ def with_rows(
 
 
 def resolve_conflicts(path: Path, skill: str) -> bool:
-    """Resolve git's conflict markers in a leaderboard: keep the rows of both sides, add missing rows of records.
+    """Resolve git's conflict markers in a leaderboard and return True. Return False if it has none.
 
-    Return False if it has no markers. Raise LeaderboardError if a row or record is invalid.
+    Keep the rows of both sides, drop a side that cannot be read, and add a row for each record that lacks one. Raise
+    LeaderboardError if a remaining row or a record is invalid.
     """
     text = read_board(path) or b""
     if b"\n<<<<<<< " not in b"\n" + text:

@@ -298,7 +298,10 @@ class RowAccuracy(FrozenModel):
 
 
 class CaseRow(FrozenModel):
-    """A case on the leaderboard: means over its scored replicates, or None if no replicate was scored."""
+    """A case on the leaderboard. `accuracy`: means over its scored replicates, or None if no replicate was scored.
+
+    `reproducibility`: the agreement of its outputs, or None if it is undefined.
+    """
 
     case_id: CaseId
     accuracy: dict[str, Annotated[Share | None, _extract("mean")]]

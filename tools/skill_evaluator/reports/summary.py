@@ -138,9 +138,11 @@ def worst_first(result: ComparisonResult) -> list[ModelVerdict]:
 
 
 def scope_words(result: ComparisonResult, model: ModelVerdict) -> str:
-    """Format the verdict of a comparison, the baseline of `model` and, unless incomparable, the number of cases.
+    """Format the verdict of a comparison, the version that `model` was compared with, and the number of cases.
 
-    For improved and unchanged, add the bound for new cases, unless only failed cases were run again.
+    A loss only since the accepted version names that version. An incomparable verdict has no number. Improved and
+    unchanged also say how many of 100 new cases may be worse, if the number is known and not only failed cases were run
+    again. The remarks of `with_served` follow.
     """
     cases, text = result.n_cases, str(result.verdict)
     if model.baseline is not None:

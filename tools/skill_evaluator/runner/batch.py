@@ -82,7 +82,7 @@ class Batch:
 
     @property
     def age_s(self) -> float:
-        """The seconds since the `intended` line was written."""
+        """The seconds since the batch's `intended` line was written to batches.jsonl; never negative."""
         return max(0.0, time.time() - self.intended_at)
 
 

@@ -180,8 +180,8 @@ def read_component_manifest(folder: Path) -> Manifest:
     """Read the manifest of a component's run. Raise RunError if the run belongs to an audit or a judge."""
     manifest = read_manifest(folder)
     if manifest.audit or manifest.judging:
-        owner = f"audit {manifest.audit}; see `audit report`" if manifest.audit else f"judge run {manifest.judging}"
-        raise RunError(f"{folder} belongs to the {owner}; {ANSWERS} has its outputs")
+        owner = f"audit {manifest.audit} (see `audit report`)" if manifest.audit else f"judge run {manifest.judging}"
+        raise RunError(f"{folder} is a run of the {owner}, not of a component; its outputs are in {ANSWERS}")
     return manifest
 
 

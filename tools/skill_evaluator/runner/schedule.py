@@ -201,4 +201,4 @@ def refuse_amounts(counts: Mapping[str, int | None], max_calls: int | None, max_
     if max_calls is not None and max_calls < 0:
         raise ConfigError(f"--max-calls must not be negative: {max_calls}")
     if max_cost is not None and not max_cost >= 0:  # NaN compares false
-        raise ConfigError(f"--max-cost must be an amount in USD, not {max_cost}")
+        raise ConfigError(f"--max-cost must be 0 USD or more, not {max_cost}")

@@ -142,9 +142,9 @@ def write_comparisons(site: SiteFolder, compared: ComparedComponent) -> None:
 
 
 def _model_entry(model: ModelVerdict, name: str) -> dict[str, Any]:
-    """Return the template's values for the verdict on a model.
+    """Return the verdict on a model, its reasons, and as `spans` the measures to draw with the ends of their intervals.
 
-    `spans` has the measures to draw with the ends of their intervals: metrics, then fields, the largest loss first.
+    The metrics come first, then the fields that changed, the largest loss first.
     """
     facts, *reasons = model_words(model)
     fields = sorted((field for field in model.fields if field.difference), key=lambda field: field.difference or 0.0)
@@ -263,9 +263,10 @@ def _version_entry(compared: ComparedComponent, model_id: str, point: Point) -> 
 
 
 def version_changes(compared: ComparedComponent) -> list[dict[str, Any]]:
-    """Return the newest versions of a component for the page of changes; `entries` has the verdicts, the worst first.
+    """Return one dict for each of the five highest versions, for the page of changes.
 
-    `verdicts` pairs each of these verdicts with a few words on its models.
+    Its `entries` are the verdicts by model, worst first. Its `verdicts` are pairs of a distinct verdict and a text on
+    its models.
     """
     changes = []
     for version, points in list(_points_by_version(compared.status).items())[:_NEWEST]:

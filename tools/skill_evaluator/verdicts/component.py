@@ -194,7 +194,10 @@ class RecordedComponent:
         return history_of(self.component.name, by_model, rules_for(self.settings, latest))
 
     def ranking(self, entries: Sequence[RecordedRun], version: str | None = None) -> ModelRanking:
-        """Rank the models of a version (default: the highest). The ranking has no models if no run is complete."""
+        """Rank the models of a version. By default it is the highest with a complete run.
+
+        If no run is complete, the ranking is empty. Raise LeaderboardError if a named version has no complete run.
+        """
         if version is None and not selection.newest_of_versions(entries):
             newest = {entry.model_id: entry for entry in reversed(entries)}
             return self.ranking_of([], None, {model_id: self._why_incomplete(newest[model_id]) for model_id in newest})

@@ -155,8 +155,9 @@ class PairwiseCriterion(FrozenModel):
 
     `wins`: share of wins of output 1, a tie counting half; `similar_length`: the same for pairs whose lengths differ by
     at most 20 %; `longer`: share of wins of the longer output; all three over pairs of outputs 1 and 2 only.
-    `counts`: judgements by winner; `disagreed`: ties because the orders differ; `unsure`: judgements below the
-    confidence threshold. `flips`, `picks_first`, `lean`: see `PositionBias`. `noise`: share of replicates that differ.
+    `counts`: judgements by winner; `disagreed`: ties because the orders differ; `unsure`: judgements that agree in both
+    orders, with confidence below the threshold. `flips`, `picks_first`, `lean`: see `PositionBias`. `noise`: share of
+    pairs of replicates that differ.
     """
 
     criterion: Label

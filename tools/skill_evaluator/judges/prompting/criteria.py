@@ -145,7 +145,10 @@ def families_of(models: Sequence[Model]) -> dict[str, str]:
 def family_warnings(
     judges: Sequence[Model], models: Sequence[Model], writers: Iterable[str | None], demand: str, *, refuse: bool
 ) -> list[str]:
-    """Return a warning for each judge whose family wrote outputs. If `refuse`, raise JudgeError, citing `demand`."""
+    """Return a warning for each judge of the same family as a model that wrote outputs (`writers`).
+
+    If there are any and `refuse` is set, raise JudgeError instead; its message begins with `demand`.
+    """
     families = families_of([*models, *judges])
     by_family = {family_of(name, families): name for name in dict.fromkeys(writers) if name is not None}
     warnings = [

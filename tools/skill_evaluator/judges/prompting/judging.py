@@ -113,7 +113,7 @@ class NoUsableOutput(FrozenModel):
 def no_usable_output(
     unscored: Mapping[UnscoredReason, int], expected: int, texts: Iterable[str]
 ) -> NoUsableOutput | None:
-    """Return the counts by reason and the beginning of the first text if none of `expected` outputs counts.
+    """Return the reason if none of a judge's `expected` outputs counts: `unscored` and the beginning of the first text.
 
     Return None if an output counts or if `expected` is 0. `unscored` has the number of outputs that do not count, by
     reason.

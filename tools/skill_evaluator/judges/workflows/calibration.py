@@ -153,7 +153,10 @@ def _judged_labels(request: CalibrateRequest, labels: Labels) -> tuple[NamedRubr
 
 
 def _corrupted_pairs(request: CalibrateRequest, labels: Labels) -> list[CorruptedPair]:
-    """Corrupt outputs that people prefer, and add controls. Raise JudgeError if --corrupt is set and no output fits."""
+    """Corrupt the preferred output of each pair (output 1 of a tie), and add controls.
+
+    Skip pairs without `human` or input. Raise JudgeError if --corrupt is set and no output can be corrupted.
+    """
     good = [
         OutputItem(id=pair.id, stratum=pair.stratum, input=pair.input, output=text)
         for pair in labels.of(LabelledPair)
@@ -161,7 +164,9 @@ def _corrupted_pairs(request: CalibrateRequest, labels: Labels) -> list[Corrupte
     ]
     corrupted = corrupt(good, request.corrupt, request.seed)
     if request.corrupt and not corrupted:
-        raise JudgeError(f"no output of {labels.path} can be corrupted; --corrupt requires pairs with human and input")
+        raise JudgeError(
+            f"no output of {labels.path} can be corrupted; --corrupt requires pairs with `human` and `input`"
+        )
     return corrupted
 
 

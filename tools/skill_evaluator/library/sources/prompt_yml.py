@@ -130,7 +130,7 @@ def _read(tree: FileTree, path: str) -> SourceComponent:
     prompt = _prompt(file, {name for test in tests for name in test}, location)
     rules = _rules(file.evaluators or ())
     if len(tests) * len(rules) > _MAX_CHECKS:
-        raise ComponentError(f"{location} has {len(tests):,} tests of {len(rules):,} evaluators; split the file")
+        raise ComponentError(f"{location} has {len(tests):,} tests × {len(rules):,} evaluators; split the file")
     of_tests = [rule for rule in rules if "{{" in rule.text]
     lines = yaml_lines(text) if tests else {}
     rows: list[tuple[str, int, Row]] = []

@@ -404,10 +404,10 @@ APART = "the two runs have different checks"
 
 
 def with_same_checks(pair: Pair) -> Pair:
-    """Return a pair with only the checks that are equal in baseline and candidate, weighted as in the candidate.
+    """Return a pair with only the checks of equal id and digest in baseline and candidate, weighted as in the
+    candidate.
 
-    Further runs that lack one of these checks are dropped. The checks of an uncalibrated judge get weight 0, unless all
-    checks are judged. A pair without a baseline is unchanged.
+    Repeated runs of either version that lack one of them are dropped.
     """
     if pair.baseline is None:
         return pair

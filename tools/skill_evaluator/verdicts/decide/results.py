@@ -44,11 +44,11 @@ class Missing(FrozenModel):
 
 
 def bounds_of(cases: CasePairs, name: str, kind: Kind = "accuracy") -> Missing | None:
-    """Return the missing values of a measure and the bounds of its difference. Return None if no value is missing.
+    """Return the missing values of a measure, and the bounds of the difference candidate − baseline.
 
-    In the worst case the missing outputs of the candidate score 0 and those of the baseline 1; in the best case the
-    reverse (Horowitz and Manski 2000, J. Am. Stat. Assoc. 95:77). A case is excluded if neither its outputs nor its
-    ground truth have a value of the metric.
+    Return None if no value is missing, if no case is left, or for reproducibility. In the worst case the missing
+    outputs of the candidate score 0 and those of the baseline 1; in the best case the reverse (Horowitz and Manski
+    2000, J. Am. Stat. Assoc. 95:77). A case is excluded if the metric has no value for it in either record.
     """
     if kind == "reproducibility" or all(_is_complete(case, name, kind) for case in chain.from_iterable(cases)):
         return None

@@ -63,6 +63,13 @@ def test_mutants_of_messages_keep_roles_and_placeholders() -> None:
     assert all([message.role for message in mutant.prompt.messages] == ["system", "user"] for mutant in mutants)
 
 
+def test_part_of_an_indented_prompt_has_its_line_in_the_file() -> None:
+    part = "- Trim it.\n  Always."
+    indented = "name: a\ncontent: |\n  Read it.\n\n  - Trim it.\n    Always.\nmodel: b\n"
+    for source, line in ((indented, 5), ("another file\n", 3)):
+        assert [one.line for one in mutants_of(Prompt.of(f"Read it.\n\n{part}"), source)][-1] == line
+
+
 @given(st.text("abc-*1.)`~ \n!#|A", max_size=60))
 def test_parts_of_any_text_can_be_removed(prompt: str) -> None:
     assert all(0 <= begin < end <= len(prompt) and prompt[begin:end].strip() for _, begin, end in parts_of(prompt))

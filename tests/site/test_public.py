@@ -13,7 +13,7 @@ from skill_evaluator.library.tables import CaseRows
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.verdicts.component import RecordedComponent
-from skill_evaluator.verdicts.shipping import Step
+from skill_evaluator.verdicts.shipping import FlakyValue, Step
 
 from tests.support.library import CASES, SKILL, Library
 from tests.support.sites import built_site, site_page, words
@@ -72,11 +72,11 @@ REGRESSED = {
 
 def test_private_names_are_removed_from_reasons(measured: Library) -> None:
     falls = [("e", "0.9 → 0.1"), ("kind", "0.9 → 0.1")]
-    reasons = ["Worse here: e 0.9 → 0.1, kind 0.9 → 0.1", "e"]
+    reasons = ["Worse here: e 0.9 → 0.1, kind 0.9 → 0.1", "e-mail.e fell"]
     step = Step.model_validate({**REGRESSED, "reasons": reasons, "falls": falls})
     shown = PublicNames(load_component(measured.root / "components", SKILL))._public_reasons(step)
     hidden = "a field that the schema does not name"
-    assert shown["reasons"] == [f"Worse here: {hidden} 0.9 → 0.1, kind 0.9 → 0.1", "e"]
+    assert shown["reasons"] == [f"Worse here: {hidden} 0.9 → 0.1, kind 0.9 → 0.1", "e-mail.e fell"]
     assert shown["falls"] == [(hidden, "0.9 → 0.1"), falls[1]]
 
 
@@ -91,19 +91,31 @@ def test_check_of_a_case_is_named_by_its_format(measured: Library) -> None:
     assert [path for path, _ in shown["falls"]] == ["checks.client", "a check without a name", ""]
 
 
-def test_private_field_is_removed_from_the_advice(measured: Library) -> None:
+def test_private_names_are_removed_from_history_and_advice(measured: Library) -> None:
     component = load_component(measured.root / "components", SKILL)
     settings = load_settings(measured.root / ".evaluator")
     status = RecordedComponent(component=component, archive=Archive(component), settings=settings).status()
     assert status is not None
-    model, fell = status.history.models[0], f"amounts.{TRUTH_KEY} 1.000 → 0.000"
-    step = Step.model_validate({**REGRESSED, "reasons": [], "fell_most": fell})
+    model, fell, secret = status.history.models[0], f"amounts.{TRUTH_KEY} 1.000 → 0.000", "checks.contains-secret-42"
+    reasons = [f"{secret}: -0.500 by all changes since 1.0.0", f"amounts.{ANSWER_KEY}, kind, {secret} fell"]
+    since = {"version": "1.0.0", "run_id": "a", "metric": secret, "difference": -0.5, "ci95": (-1, 0), "q": 0}
+    since["verdict"] = "regressed"
+    step = Step.model_validate({**REGRESSED, "reasons": reasons, "fell_most": fell, "since_accepted": since})
+    flaky = [FlakyValue(case_id=CASES[0], path=secret, right=["1/2"])]
     points = [model.points[-1].model_copy(update={"step": step})]
-    history = status.history.model_copy(update={"models": [model.model_copy(update={"points": points})]})
+    private = model.model_copy(update={"points": points, "flaky": flaky})
+    history = status.history.model_copy(update={"models": [private]})
     advice = status.ranking.advice.model_copy(update={"reason": f"1.1.0 regressed, most in field {fell}"})
     ranking = status.ranking.model_copy(update={"advice": advice})
     shown = PublicNames(component).status(replace(status, history=history, ranking=ranking))
-    assert shown.ranking.advice.reason == "1.1.0 regressed, most in a field that the schema does not name"
+    field, check = "a field that the schema does not name", "a check without a name"
+    assert shown.ranking.advice.reason == f"1.1.0 regressed, most in {field}"
+    assert shown.history.advice == shown.ranking.advice
+    (public,) = shown.history.models
+    found = public.points[0].step
+    assert found.reasons == [f"{check}: -0.500 by all changes since 1.0.0", f"{field}, kind, {check} fell"]
+    assert (found.fell_most, found.since_accepted.metric) == (f"{field} 1.000 → 0.000", check)
+    assert [value.path for value in public.flaky] == [check]
 
 
 def test_site_without_documents_has_no_key_or_label_of_an_output(measured: Library) -> None:

@@ -74,6 +74,7 @@ TEXT = "The reading room opens at 8:30 from 4 May. Dogs are not allowed – “g
         ('"guide dogs"', True),
         ("Dogs are not allowed - 'guide dogs' are", True),
         ("The reading room … from 4 May", True),
+        ("from 4 May … The reading room", False),
         ("The reading room opens at 9:30 from 4 May", False),
         ("at", False),
         ("…", False),

@@ -66,8 +66,8 @@ def mutants_of(prompt: Prompt, source: str = "") -> tuple[Mutant, ...]:
         if shorter is None:
             continue
         prompt_begin = source.find(text)  # -1 if the file has other whitespace
-        position = prompt_begin + begin if prompt_begin >= 0 else source.find(removed)
-        line = (source or text).count("\n", 0, position if source else begin) + 1
+        position = prompt_begin + begin if prompt_begin >= 0 else source.find(removed.partition("\n")[0])
+        line = (source.count("\n", 0, position) if position >= 0 else text.count("\n", 0, begin)) + 1
         name = f"{kind}-{line}"
         names[name] += 1
         name = name if names[name] == 1 else f"{name}-{names[name]}"

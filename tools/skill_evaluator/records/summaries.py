@@ -98,7 +98,10 @@ def values_of_arrays(per_field: Mapping[str, FieldSummary]) -> dict[str, dict[st
 
 
 class ContractFault(FrozenModel):
-    """A schema rule that outputs violated: its path and keyword, the number of outputs and an example."""
+    """A schema rule that outputs violated: its path and keyword, the number of violations and an example.
+
+    An output counts once for each item of an array that violates the rule.
+    """
 
     path: str
     rule: str

@@ -4,7 +4,8 @@ If a schema allows any key, a path may be text of a ground truth or an output. I
 a category may be such text.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -20,7 +21,7 @@ from skill_evaluator.records.summaries import FieldSummary
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.component import ComponentStatus
 from skill_evaluator.verdicts.decide.comparability import APART
-from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict, joined_falls
+from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict
 from skill_evaluator.verdicts.shipping import Point, Step
 
 OTHERS = "(not in the schema)"
@@ -45,7 +46,7 @@ class PublicNames:
         checks = {check.id for check in component.checks}  # the id of a case's check may quote its ground truth
         of_cases = [dict(check) for _, _, row in component.rows.rows for check in row.get("checks") or ()]
         checks |= {name for check in of_cases if (name := check.pop("id", None)) and check_of(check).id not in name}
-        self._paths = {"", *schema_paths, *plan.leaves, *plan.arrays, *plan.declared, *map(check_path, checks)}
+        self._paths = {"", WHOLE, *schema_paths, *plan.leaves, *plan.arrays, *plan.declared, *map(check_path, checks)}
         self._labels = {
             path: {label(value) for node in place.nodes for value in _declared_values(node)}
             for path, place in schema_paths.items()
@@ -54,15 +55,23 @@ class PublicNames:
 
     def status(self, status: ComponentStatus) -> ComponentStatus:
         """Return the status of a component without private names."""
-        history = status.history
-        models = [_with(model, points=[*map(self._public_point, model.points)]) for model in history.models]
+        history, ranking, reason = status.history, status.ranking, status.ranking.advice.reason
+        paths = {path for record in status.newest.values() for path in record.per_field.keys() - record.accuracy.keys()}
+        models = [
+            _with(
+                model,
+                points=[self._public_point(point, paths) for point in model.points],
+                flaky=[_with(value, path=self._public_path(value.path)) for value in model.flaky],
+            )
+            for model in history.models
+        ]
         newest = {model_id: self.record(record) for model_id, record in status.newest.items()}
-        ranking, reason = status.ranking, status.ranking.advice.reason
         for fell in {point.step.fell_most for model in history.models for point in model.points if point.step}:
-            if fell and fell.rsplit(" ", 3)[0] not in {*self._paths, WHOLE}:  # the path is followed by `0.500 → 1.000`
+            if fell and fell.rsplit(" ", 3)[0] not in self._paths:  # the path is followed by `0.500 → 1.000`
                 reason = reason.replace(f"field {fell}", _FIELD)
-        ranking = _with(ranking, advice=_with(ranking.advice, reason=reason))
-        return replace(status, newest=newest, history=_with(history, models=models), ranking=ranking)
+        advice = _with(ranking.advice, reason=reason)
+        history, ranking = _with(history, models=models, advice=advice), _with(ranking, advice=advice)
+        return replace(status, newest=newest, history=history, ranking=ranking)
 
     def remarks(self, status: ComponentStatus) -> list[str]:
         """Return one remark with the number of fields that are not shown. Return [] if all are shown."""
@@ -109,9 +118,12 @@ class PublicNames:
         is_declared = bool(folded.keys() & self._labels.get(path, set()))
         return _with(field, confusion=folded if is_declared else None)
 
-    def _public_point(self, point: Point) -> Point:
-        step = point.step
-        return point if step is None else _with(point, step=_with(step, **self._public_reasons(step)))
+    def _public_point(self, point: Point, paths: Iterable[str]) -> Point:
+        if (step := point.step) is None:
+            return point
+        paths = {*paths, step.fell_most.rsplit(" ", 3)[0]}
+        fell_most = self._public_text(step.fell_most, paths)
+        return _with(point, step=_with(step, fell_most=fell_most, **self._public_reasons(step, paths)))
 
     def _public_result(self, result: ComparisonResult) -> ComparisonResult:
         return _with(result, models=[self._public_verdict(model) for model in result.models])
@@ -121,23 +133,33 @@ class PublicNames:
             [_with(change, fields=self._public_paths(change.fields)) for change in changes]
             for changes in (model.cases.broke, model.cases.fixed)
         )
+        paths = {field.metric for field in model.fields} - {metric.metric for metric in model.metrics}
         return _with(
             model,
             fields=[field for field in model.fields if field.metric in self._paths],
             lost_fields=[path for path in model.lost_fields if path in self._paths],
             cases=_with(model.cases, broke=broke, fixed=fixed),
-            **self._public_reasons(model),
+            **self._public_reasons(model, paths),
         )
 
-    def _public_reasons(self, verdict: ModelVerdict | Step) -> dict[str, Any]:
-        checks = check_path("")
-        public = [
-            (path if path in self._paths else _CHECK if path.startswith(checks) else _FIELD, words)
-            for path, words in verdict.falls
-        ]
-        before, after = joined_falls(verdict.falls), joined_falls(public)
-        reasons = [one.replace(before, after) if before else one for one in verdict.reasons]
-        return {"reasons": [APART if one.startswith(APART) else one for one in reasons], "falls": public}
+    def _public_reasons(self, verdict: ModelVerdict | Step, paths: Iterable[str] = ()) -> dict[str, Any]:
+        falls, since = verdict.falls, verdict.since_accepted
+        paths = {*paths, *(path for path, _ in falls)}
+        return {
+            "reasons": [APART if one.startswith(APART) else self._public_text(one, paths) for one in verdict.reasons],
+            "falls": [(self._public_path(path), words) for path, words in falls],
+            "since_accepted": since and _with(since, metric=self._public_text(since.metric, paths)),
+        }
+
+    def _public_path(self, path: str) -> str:
+        return path if path in self._paths else _CHECK if path.startswith(check_path("")) else _FIELD
+
+    def _public_text(self, text: str, paths: Iterable[str]) -> str:
+        """Replace the private ones among `paths`, and all private paths of checks, in a text."""
+        names = sorted(filter(None, paths), key=len, reverse=True)  # a path may begin with another path
+        pattern = "|".join([*map(re.escape, names), re.escape(check_path("")) + r"\w[\w-]*"])
+        whole = rf"(?<!\w)(?<![\w\]][.-])(?:{pattern})(?![.-]?\w)"
+        return re.sub(whole, lambda name: self._public_path(name[0]), text)
 
 
 def _declared_values(node: Mapping[str, Any]) -> list[Any]:

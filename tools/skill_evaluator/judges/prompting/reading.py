@@ -179,12 +179,14 @@ def _has_content(value: Any) -> TypeGuard[str]:
 def contains_quotation(text: str, quotation: str) -> bool:
     """Return whether a text contains a quotation, apart from case, white space, quotation marks and gaps (`…`).
 
-    Return False for a quotation that has no digit and no part of at least four characters.
+    The parts between gaps must be in the same order. Return False for a quotation that has no digit and no part of at
+    least four characters.
     """
     plain = _plain_text(text)
     parts = [part for part in (_plain_text(part).strip(" .,;:!?-") for part in _GAP.split(quotation)) if part]
     is_evidence = any(len(part) >= _MIN_LETTERS or any(character.isdigit() for character in part) for part in parts)
-    return is_evidence and all(re.search(rf"(?<!\w){re.escape(part)}(?!\w)", plain) for part in parts)
+    in_order = "".join(rf"(?>.*?(?<!\w){re.escape(part)}(?!\w))" for part in parts)  # atomic: bounds backtracking
+    return is_evidence and re.match(in_order, plain) is not None
 
 
 def has_quotation(evidence: str, text: str) -> bool:

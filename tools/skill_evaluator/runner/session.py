@@ -93,8 +93,11 @@ def print_resume_command(command: Sequence[str]) -> None:
         print(f"to continue: {shlex.join(command)}", file=sys.stderr)
 
 
-def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str, Model]:
-    """Return the models whose keys are set, by id. Warn about other models. Raise ConfigError if no model remains."""
+def with_keys(models: Iterable[Model], configuration: Configuration, option: str = "--model") -> dict[str, Model]:
+    """Return the models whose keys are set, by id. Warn about other models. Raise ConfigError if no model remains.
+
+    `option` is the command-line option that names a model.
+    """
     usable: dict[str, Model] = {}
     for model in {model.id: model for model in models}.values():
         lack = missing_key(model, configuration.kinds[model.provider], configuration.keys)
@@ -103,7 +106,7 @@ def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str
         else:
             print(f"warning: skipping {model.id}: {lack}", file=sys.stderr)
     if not usable:
-        raise ConfigError("no model can run; set a key named above, or choose a model without a key with --model")
+        raise ConfigError(f"no model can run; set a key named above, or choose a model without a key with {option}")
     return usable
 
 

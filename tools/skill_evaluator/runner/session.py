@@ -93,11 +93,8 @@ def print_resume_command(command: Sequence[str]) -> None:
         print(f"to continue: {shlex.join(command)}", file=sys.stderr)
 
 
-def with_keys(models: Iterable[Model], configuration: Configuration, option: str = "--model") -> dict[str, Model]:
-    """Return the models whose keys are set, by id. Warn about other models. Raise ConfigError if no model remains.
-
-    `option` is the command-line option that names a model.
-    """
+def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str, Model]:
+    """Return the models whose keys are set, by id. Warn about other models. Raise ConfigError if no model remains."""
     usable: dict[str, Model] = {}
     for model in {model.id: model for model in models}.values():
         lack = missing_key(model, configuration.kinds[model.provider], configuration.keys)
@@ -106,7 +103,8 @@ def with_keys(models: Iterable[Model], configuration: Configuration, option: str
         else:
             print(f"warning: skipping {model.id}: {lack}", file=sys.stderr)
     if not usable:
-        raise ConfigError(f"no model can run; set a key named above, or choose a model without a key with {option}")
+        remedy = "set a key named above, or choose a model without a key with --model (a judge with --judge)"
+        raise ConfigError(f"no model can run; {remedy}")
     return usable
 
 

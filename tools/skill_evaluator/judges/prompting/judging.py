@@ -436,7 +436,7 @@ class JudgeSession(Session):
             resumed = str(stage_folder) if (stage_folder / JUDGING).exists() else None
         if resumed is not None:
             judging, folder = resumed_judge_run(judging, resumed, self.request.out)
-        models = list(with_keys(self.models, self.configuration, "--judge").values())
+        models = list(with_keys(self.models, self.configuration).values())
         journal.check_writable(folder / RUNS, "--out DIR")
         if resumed is None:
             write_judge_run(folder, judging)

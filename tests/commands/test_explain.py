@@ -126,6 +126,6 @@ def test_run_is_found_by_folder_or_id(library: Library) -> None:
     assert missing.code == 2
     assert missing.err.startswith("error: there is no run folder '2026', and no run with this id in components")
     component = library.call("explain", SKILL, "--case", "alpha")
-    assert component.err == f"error: '{SKILL}' is a component: name one of its runs ({folder.name})\n"
+    assert component.err == f"error: '{SKILL}' is a component: name one of its runs (newest first: {folder.name})\n"
     no_run = library.call("explain", "components", "--case", "alpha")
     assert no_run.err == "error: components is not a run folder: it has no manifest.json\n"

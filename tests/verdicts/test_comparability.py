@@ -86,7 +86,7 @@ REMEDY = ": run `evaluate` to call both prompts in one run"
             [f"the baseline is 100 days older and the vendor served m-1, then m-1-0613{REMEDY}"],
         ),
         ({"served_model": "m-1-0613", "beside": OLD["run_id"]}, ["the vendor served m-1, then m-1-0613"]),
-        ({"replicates": 2}, ["1 replicates a case, then 2"]),
+        ({"replicates": 2}, ["the baseline has 1 replicate per case, the candidate 2"]),
     ],
 )
 def test_possible_model_change_is_a_remark_with_a_remedy(changed: dict[str, Any], remarks: list[str]) -> None:

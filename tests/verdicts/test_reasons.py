@@ -111,15 +111,15 @@ LOWER: dict[str, list[Score]] = {name: [0.84, 0.74, 0.94] for name in FLAKY}
 
 @pytest.mark.parametrize(
     ("last", "between"),
-    [("2026-05-09T09:00:00Z", "between the two runs of 2026-05-03 and 2026-05-09"), ("lately", "between the two runs")],
+    [("2026-05-09T09:00:00Z", "between the two runs (2026-05-03 and 2026-05-09)"), ("lately", "between the two runs")],
 )
 def test_verdict_on_recorded_runs_names_its_premise(last: str, between: str) -> None:
     (said,) = reasons(two_runs(TWELVE, TWELVE, "2026-05-03T09:00:00Z", last))
-    command = "`skill-evaluator evaluate s` runs both interleaved"
-    assert said == f"if the model did not move {between} (recorded runs); {command}"
+    premise = f"this verdict assumes that the model did not change {between}, which were not interleaved"
+    assert said == f"{premise}; `skill-evaluator evaluate s` runs both versions interleaved"
     pair = two_runs(TWELVE, TWELVE, "2026-05-03T09:00:00Z", last)
     uncommitted = replace(pair, baseline=pair.baseline.model_copy(update={"prompt_commit": None}))
-    assert reasons(uncommitted) == [f"if the model did not move {between} (recorded runs)"]
+    assert reasons(uncommitted) == [premise]
 
 
 def test_verdict_without_a_premise_names_none() -> None:
@@ -132,7 +132,8 @@ def test_verdict_without_a_premise_names_none() -> None:
 
 def test_imported_results_have_a_premise_without_a_command() -> None:
     said = reasons(two_runs(TWELVE, TWELVE, settings=None))[-2:]
-    assert "if the model did not move between the two runs of 2026-05-03 and 2026-05-09 (recorded runs)" in said
+    premise = "this verdict assumes that the model did not change between the two runs (2026-05-03 and 2026-05-09)"
+    assert f"{premise}, which were not interleaved" in said
 
 
 def test_drop_of_a_supporting_metric_that_is_not_significant_is_named() -> None:

@@ -185,7 +185,8 @@ def _all_names(components: Path) -> tuple[str, ...]:
     if sources_in(components):
         return tuple(component_names(components))
     if not components.is_dir():
-        raise ComponentError(f"{components} is not a folder; set the components folder with --components DIR")
+        remedy = "set the components folder with --components DIR, or start with `skill-evaluator init --name NAME`"
+        raise ComponentError(f"{components} is not a folder; {remedy}")
     # git leaves results in the folder when it checks out a branch without the component
     marks = ("prompt.md", "schema.json", "leaderboard.json", "evals/*")
     files = [path for mark in marks for path in components.glob(f"*/{mark}") if path.name != "results"]

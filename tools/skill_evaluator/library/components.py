@@ -401,7 +401,8 @@ def _read_own(components_dir: Path, name: str, limits: SafetyLimits) -> SourceCo
     if not is_component_name(name):
         raise ComponentError(f"'{name}' cannot be a component's name ({NAME_RULE})")
     if not components_dir.is_dir():
-        raise ComponentError(f"{components_dir} is not a folder; set the components folder with --components DIR")
+        remedy = "set the components folder with --components DIR, or start with `skill-evaluator init --name NAME`"
+        raise ComponentError(f"{components_dir} is not a folder; {remedy}")
     path = components_dir / name / "prompt.md"
     if not path.is_file():
         names = [path.parent.name for path in components_dir.glob("*/prompt.md")]

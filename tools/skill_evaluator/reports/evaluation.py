@@ -38,7 +38,7 @@ from skill_evaluator.verdicts.component import RunSpread
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 
 _CASE_KEYS = ("case_id", "accuracy", "reproducibility", "failures")
-_DRAFT = "a draft: not recorded and never a baseline; raise the version and run `evaluate` to record it"
+_DRAFT = "a draft: not recorded and never a baseline"
 _MAX_WEAKEST, _MAX_WEAKEST_OPEN = 5, 3
 _MAX_FAULTS = 3
 _FIGURES = ("strict mean", "95 % interval", "mean", "stdev", "n")

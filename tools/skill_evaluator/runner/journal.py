@@ -194,7 +194,8 @@ def find_run(run: str, components: Path) -> Path:
         return folders[run]
     if (components / run).is_dir():
         names = sorted(name for name, folder in folders.items() if folder.is_relative_to(components / run))
-        hint = listed(names[-_MAX_LISTED:]) if names else "there are none on this machine"
+        newest_first = listed(names[: -_MAX_LISTED - 1 : -1])
+        hint = f"newest first: {newest_first}" if names else "there are none on this machine"
         raise RunError(f"'{run}' is a component: name one of its runs ({hint})")
     newest = sorted(folders)[-_MAX_LISTED:]
     raise RunError(f"there is no run folder '{run}', and no run with this id in {components} {nearest(run, newest)}")

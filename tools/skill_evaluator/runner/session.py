@@ -103,7 +103,8 @@ def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str
         else:
             print(f"warning: skipping {model.id}: {lack}", file=sys.stderr)
     if not usable:
-        raise ConfigError("no model can run; set a key named above, or choose a model without a key with --model")
+        remedy = "set a key named above, or choose a model without a key with --model (a judge with --judge)"
+        raise ConfigError(f"no model can run; {remedy}")
     return usable
 
 

@@ -219,7 +219,8 @@ def _remarks(baseline: Record, candidate: Record, change: records.Change | None)
         how = {"direct": "directly", "batch": "in batches"}
         yield f"the baseline was called {how[baseline.transport]}, the candidate {how[candidate.transport]}"
     if baseline.replicates != candidate.replicates and candidate.beside != baseline.run_id:
-        yield f"{baseline.replicates} replicates a case, then {candidate.replicates}"
+        size = counted(baseline.replicates, "replicate")
+        yield f"the baseline has {size} per case, the candidate {candidate.replicates}"
 
 
 def _drifts(baseline: Record, candidate: Record, change: records.Change | None) -> Iterator[str]:

@@ -15,17 +15,17 @@ from tests.test_architecture import PACKAGE, imported_modules, modules
 
 # Each is the most that is allowed; shares are percent.
 MOST = {
-    "lines": 46_990,
+    "lines": 47_220,
     "files": 195,
     "imports": 7.5,
     "once": 56.5,
     "one_importer": 18,
     "alike": 5,
-    "commands": 1_300,
-    "tests": 45_525,
+    "commands": 1_310,
+    "tests": 45_530,
 }
 # How many files of the package a command runs functions of, on the demo library.
-WALKED = {"evaluate receipts --dry-run": 52, "evaluate receipts": 74, "compare receipts": 38}
+WALKED = {"evaluate receipts --dry-run": 52, "evaluate receipts": 72, "compare receipts": 38}
 
 
 def test_the_house_is_no_larger_than_its_figures() -> None:

@@ -67,6 +67,7 @@ def test_help_of_each_command_has_exit_codes_and_an_example(library: Library) ->
         codes, _, examples = shown.out.partition("Exit codes: ")[2].partition("\n\n")
         assert set(re.findall(r"(?:^|·\s)(\d)\s", codes)) == _codes_of(command), command
         assert f"skill-evaluator {command}" in examples, command
+        assert not re.search(r" $", shown.out, re.MULTILINE), command
 
 
 def _codes_of(command: str) -> set[str]:

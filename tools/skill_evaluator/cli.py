@@ -176,8 +176,10 @@ def _print_help(name: str, function: Any, *, whole: bool) -> None:
     arguments = [argument for argument in app.assemble_argument_collection() if argument.index is not None]
     labels = [argument.name[2:].upper() for argument in arguments]
     labels = [label if each.required else f"[{label}]" for each, label in zip(arguments, labels, strict=True)]
-    app.usage = " ".join([f"Usage: skill-evaluator {name} [OPTIONS]", *labels])
-    app.help = "\n\n".join(textwrap.fill(part, 80) for part in cleandoc(function.__doc__).split("\n\n"))
+    usage = " ".join([f"Usage: skill-evaluator {name} [OPTIONS]", *labels])
+    paragraphs = [textwrap.fill(part, 80) for part in cleandoc(function.__doc__).split("\n\n")]
+    # cyclopts would join the lines of `help`, and rich would break them behind a space
+    app.help_prologue, app.usage, app.help = "\n\n".join([usage, *paragraphs]), "", ""
     app.help_epilogue = "\n  ".join([f"{textwrap.fill(f'Exit codes: {codes}', 80)}\n\nExamples:", *examples])
     app.help_formatter = partial(_print_panel, whole=whole)
     app.help_print([])

@@ -172,8 +172,8 @@ def test_plan_refuses_invalid_options(pushed: PushedLibrary) -> None:
         ({"base": "origin/mian"}, PlanError, "--base origin/mian is not a commit here; .* use --base 0"),
         ({"models": ("x",), "base": None}, ConfigError, "unknown model 'x'"),
         ({"replicates": 0, "base": None}, ConfigError, "--replicates must be at least 1"),
-        ({"max_cost": -1.0, "base": None}, ConfigError, "--max-cost must be an amount"),
-        ({"max_cost": float("nan"), "base": None}, ConfigError, "--max-cost must be an amount"),
+        ({"max_cost": -1.0, "base": None}, ConfigError, "--max-cost must be 0 USD or more"),
+        ({"max_cost": float("nan"), "base": None}, ConfigError, "--max-cost must be 0 USD or more"),
     )
     for options, error, words in refused:
         with pytest.raises(error, match=words):

@@ -125,7 +125,7 @@ def test_run_of_an_audit_is_not_a_run_of_a_component(served: AuditLibrary) -> No
     served.audit("--max-calls", "1")
     (run,) = (served.audit_folder() / "runs").iterdir()
     for command in (("score", str(run)), ("explain", str(run), "--case", "alpha")):
-        assert served.call(*command).refuses("; see `audit report`; ")
+        assert served.call(*command).refuses("(see `audit report`), not of a component")
 
 
 PRICE = {"input": 1, "output": 2, "cache_read": 1, "cache_write": 1}

@@ -129,7 +129,7 @@ BARE = {"id": "p", "human": 1}
         (
             SCORED,
             ("--corrupt", "2"),
-            "no output of items.jsonl can be corrupted; --corrupt requires pairs with human and",
+            "no output of items.jsonl can be corrupted; --corrupt requires pairs with `human` and",
         ),
     ],
 )

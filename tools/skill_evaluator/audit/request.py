@@ -40,7 +40,7 @@ class AuditRunRequest(LimitsOption, AuditFolders):
     """The options of `audit run`. An omitted value is that of the audit to resume, or else of the configuration."""
 
     benchmarks: tuple[str, ...] = option(
-        "Component; repeatable; default: settings, else all with choice output.", (), "--benchmark", metavar="NAME"
+        "Component; default: settings, else all with output: choice.", (), "--benchmark", metavar="NAME"
     )
     scenarios: tuple[str, ...] = option(
         "Run in this scenario, or folder of scenarios; repeatable.", (), "--scenario", metavar="NAME"

@@ -42,7 +42,7 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     file: Path = argument("A table: .csv, .tsv, .jsonl or .json.")
     document: tuple[str, ...] = option("Column of a prompt input; repeatable.", (), "--input", metavar="[NAME=]COLUMN")
     truth: tuple[str, ...] = option(
-        "Column of the ground truth; repeatable; default: ground_truth or expected.", (), metavar="[FIELD=]COLUMN"
+        "Column of the truth; repeatable; ground_truth or expected.", (), metavar="[FIELD=]COLUMN"
     )
     id: str | None = option("Column of the case ids; by default they are numbered.", metavar="COLUMN")
     skill: str | None = option("Component of the cases; required if there are several.", metavar="NAME")

@@ -120,10 +120,7 @@ def bias_report(results: JudgedResults | JudgeCalibration) -> str:
 
 
 def judge_run_blocks(results: JudgedResults | JudgeCalibration) -> list[Block]:
-    """Return the blocks of a judge run's page.
-
-    Blocks with evidence are marked for terminal and Markdown only, because evidence quotes outputs.
-    """
+    """Return the blocks of a judge run's page. Evidence quotes outputs and is shown in terminal and Markdown only."""
     if isinstance(results, JudgeCalibration):
         return list(calibration_blocks(results))
     return [*_judged_blocks(results), *_bias_blocks(results)]

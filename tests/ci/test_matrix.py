@@ -51,7 +51,6 @@ def wanted(
     size = RunSize(replicates=replicates, seed=3)
     (run,) = new_runs(skill, each, [made], Path(), PROVIDERS, size)
     return PlannedEvaluation(
-        component=skill,
         run=run,
         kind=PROVIDERS[made.provider],
         cases={case.id: case for case in each},

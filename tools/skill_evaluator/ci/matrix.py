@@ -28,7 +28,7 @@ from skill_evaluator.providers import Configuration, key_variables, program, rea
 from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.repository import Repository
-from skill_evaluator.runner.journal import Run, input_digests, slug
+from skill_evaluator.runner.journal import ComponentRun, input_digests, slug
 from skill_evaluator.runner.prices import CostEstimate, InputSize, estimate, input_sizes, sum_of
 from skill_evaluator.runner.schedule import IN_FLIGHT, Shard, limits_under, replicates_of_baseline
 from skill_evaluator.stats import by_key, total_or_none
@@ -83,14 +83,13 @@ class CiOptions(ComponentsOption, FixturesOption, ConfigOption):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedEvaluation:
-    """A run to plan: a component on a model, with its applicable `cases` and the `sizes` of their requests by case id.
+    """A run to plan, with its applicable `cases` and the `sizes` of their requests by case id.
 
     `beside` is the interleaved baseline, and `sizes_beside` has the sizes of its requests. `judge` decides the checks
     with `expect`.
     """
 
-    component: Component
-    run: Run
+    run: ComponentRun
     kind: ProviderKind
     cases: Mapping[str, Case]
     sizes: Mapping[str, InputSize]
@@ -138,7 +137,8 @@ def runs_of(wanted: Sequence[PlannedEvaluation], jobs: Jobs) -> list[PlannedRun]
 
 
 def _make_run(wanted: PlannedEvaluation, shard: Shard) -> PlannedRun:
-    component, model, manifest, kind = wanted.component, wanted.run.model, wanted.run.manifest, wanted.kind
+    run, kind = wanted.run, wanted.kind
+    component, model, manifest = run.component, run.model, run.manifest
     case_ids = shard.of(list(wanted.cases))
     estimates = wanted.estimates(case_ids)
     judge, environment, key_variable = None, environment_of(model, kind), key_variable_of(model, kind)
@@ -308,7 +308,7 @@ def with_baseline(wanted: PlannedEvaluation, archive: Archive, policy: Policy) -
 
     Return it unchanged if there is no baseline or, with a warning, if the baseline cannot be called.
     """
-    component, model, manifest = wanted.component, wanted.run.model, wanted.run.manifest
+    component, model, manifest = wanted.run.component, wanted.run.model, wanted.run.manifest
     try:
         row = find_baseline(component, model, archive, policy)
         if row is None or model.provider == "replay":  # replay returns the same outputs for every prompt

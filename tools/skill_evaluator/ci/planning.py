@@ -108,7 +108,7 @@ def _with_runs(plan: Plan, request: PlanRequest, changed: set[str]) -> Plan:
     limits = request.configuration.settings.jobs
     max_cost = limits.max_cost if request.max_cost is None else request.max_cost
     wanted = matrix.affordable(list(_read_components(plan, request, changed)), max_cost)
-    pairs = {(pair.component.name, pair.run.model.id): pair for pair in wanted}
+    pairs = {(pair.run.component.name, pair.run.model.id): pair for pair in wanted}
     runs = matrix.capped(matrix.runs_of(wanted, limits), max_cost)
     jobs = matrix.packed(runs, {run.id: pairs[run.skill, run.model_id].minutes(run.calls) for run in runs}, limits)
     return plan.model_copy(
@@ -259,7 +259,6 @@ def _on_models(
             seed = fresh_seed(archive, model.id, versions_patched_to(archive.entries, component.version), size.seed)
             run = replace(run, manifest=run.manifest.model_copy(update={"seed": seed}))
         wanted = matrix.PlannedEvaluation(
-            component=component,
             run=run,
             kind=configuration.kinds[model.provider],
             cases=applicable,

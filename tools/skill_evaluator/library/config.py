@@ -91,7 +91,7 @@ class JudgePolicy(StrictModel):
     panel: JudgePanel = JudgePanel()
     cascade: tuple[ModelId, ModelId] | None = Field(default=None, description="cheap judge; judge of undecided outputs")
     alert_above: Share | dict[str, Share] | None = Field(default=None, description="share of regressions that alerts")
-    calibration: str | None = Field(default=None, description="folder of `judge calibrate`, to correct shares")
+    calibration: str | None = Field(default=None, description="results file of `judge calibrate`, to correct shares")
 
     def allowed(self, dimensions: Iterable[str]) -> Mapping[str, float]:
         """Return `alert_above` by dimension; a number applies to all `dimensions`. Return {} if it is not set."""

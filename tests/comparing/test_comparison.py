@@ -3,8 +3,14 @@
 from typing import Any
 
 import pytest
-from skill_evaluator.comparing.array_items import MemoizedValue, identities, text_of, values_by_path
-from skill_evaluator.comparing.comparison import LeafOutcome, compare
+from skill_evaluator.comparing.comparison import (
+    LeafOutcome,
+    MemoizedValue,
+    compare,
+    identities,
+    text_of,
+    values_by_path,
+)
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 
 from tests.metrics.orders import order_plan

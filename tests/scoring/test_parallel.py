@@ -13,8 +13,8 @@ from skill_evaluator.errors import FixtureError, LeaderboardError, SkillEvaluato
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import SafetyLimits
+from skill_evaluator.processes import map_in_processes
 from skill_evaluator.scoring.answers import AnswerScorer, Scorecard, Scored
-from skill_evaluator.scoring.parallel import map_in_processes
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 
 from tests.support.components import FAILED, NOT_RUN, REFUSED, TRUNCATED, case, component, replicate

@@ -29,6 +29,7 @@ from skill_evaluator.library.config import Model, Settings, load_models, load_se
 from skill_evaluator.library.options import COMPONENTS, CONFIG, FOLDERS, PlatformName
 from skill_evaluator.library.sources import components_of
 from skill_evaluator.library.tables import ProblemHandler
+from skill_evaluator.processes import map_in_processes
 from skill_evaluator.providers import read_configuration
 from skill_evaluator.providers.redaction import result_or_error
 from skill_evaluator.records.archive import Acceptance, Archive
@@ -38,7 +39,6 @@ from skill_evaluator.reports.evaluation import write_report, write_reports
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.session import Watch, no_progress
 from skill_evaluator.scoring.answer_views import CaseView
-from skill_evaluator.scoring.parallel import map_in_processes
 from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.site import SiteFolder
 from skill_evaluator.verdicts.component import RecordedComponent, chosen_of_files

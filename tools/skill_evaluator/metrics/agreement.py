@@ -9,8 +9,7 @@ from itertools import combinations
 from math import fsum
 from operator import mul
 
-from skill_evaluator.comparing.array_items import MemoizedValue
-from skill_evaluator.comparing.comparison import compare_values, counted_weight
+from skill_evaluator.comparing.comparison import MemoizedValue, compare_values, counted_weight
 from skill_evaluator.metrics.base import CaseOutputs
 from skill_evaluator.metrics.fields import field_values
 

@@ -9,8 +9,7 @@ from numbers import Real
 from typing import Any, Literal
 
 from skill_evaluator import plugins
-from skill_evaluator.comparing.array_items import MemoizedValue, values_by_path
-from skill_evaluator.comparing.comparison import ComparedLeaf, compare_values
+from skill_evaluator.comparing.comparison import ComparedLeaf, MemoizedValue, compare_values, values_by_path
 from skill_evaluator.comparing.field_plan import FieldPlan
 from skill_evaluator.errors import ConfigError
 

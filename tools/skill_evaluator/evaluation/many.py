@@ -69,7 +69,7 @@ def dry_run(request: EvaluationRequest) -> DryRun:
     """Estimate the calls and cost of an evaluation without a call. Raise SkillEvaluatorError if an input is invalid."""
     inputs = read_inputs(request)
     kinds = inputs.kinds
-    runs = plan_runs(replace(inputs, request=replace(inputs.request, dry_run=True))).runs
+    runs, _ = plan_runs(replace(inputs, request=replace(inputs.request, dry_run=True)))
     chosen = [case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)]
     _check_truth(inputs.component, chosen)
     estimates_of_model: dict[str, list[prices.CostEstimate]] = {}

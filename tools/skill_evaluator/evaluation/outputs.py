@@ -9,6 +9,7 @@ from pathlib import Path
 
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import RunError
+from skill_evaluator.evaluation.runs import Finished
 from skill_evaluator.judges.calibration.results import SentenceErrors, read_calibration
 from skill_evaluator.judges.modes.sentences import (
     SentenceAnswers,
@@ -33,7 +34,7 @@ from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
 from skill_evaluator.runner.session import Session
 from skill_evaluator.scoring.answer_views import CaseView, case_view, only_field, read_answers
 from skill_evaluator.scoring.answers import CheckScore, CheckScores
-from skill_evaluator.scoring.recording import Finished, Recorder
+from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.stats import by_key, rounded, total_or_none
 from skill_evaluator.text import listed, nearest
@@ -218,7 +219,7 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
     recorder = Recorder.of(component, configuration, fixtures)
     record = recorder.record(run.model, run.manifest, scorecard, stopped=stopped, judge=judged.summary)
     write_record(folder / journal.RECORD, record)
-    return Finished(record=record, record_path=folder / journal.RECORD, folder=folder), component
+    return Finished(run=run, record=record, record_path=folder / journal.RECORD), component
 
 
 def explain(

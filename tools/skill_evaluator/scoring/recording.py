@@ -64,15 +64,6 @@ KeyT = TypeVar("KeyT", str, tuple[str, str])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
-    """A run with its record, the path of the record (among the component's records if saved there), and its folder."""
-
-    record: Record
-    record_path: Path
-    folder: Path
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Recorder:
     """Builds the records of runs of one component. `kinds` has the providers by name.
 

@@ -35,7 +35,7 @@ from skill_evaluator.runner.session import Session
 from skill_evaluator.scoring.answer_views import CaseView, case_view, only_field, read_answers
 from skill_evaluator.scoring.answers import CheckScore, CheckScores
 from skill_evaluator.scoring.recording import Recorder
-from skill_evaluator.scoring.scorer import Scorer, open_scores
+from skill_evaluator.scoring.scorer import Scorer, open_scores, score_outcomes
 from skill_evaluator.stats import by_key, rounded, total_or_none
 from skill_evaluator.text import listed, nearest
 
@@ -206,16 +206,12 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
     _warn_of_changes(changed)
     answered = journal.outcomes(folder)
     planned = schedule_calls(tuple(run.manifest.cases), run.manifest.replicates)
-    calls = [call for call in planned if call in answered]
-    if not calls:
+    outcomes = [answered[call] for call in planned if call in answered]
+    if not outcomes:
         raise RunError(f"{folder} has no outputs yet; finish the run with `skill-evaluator evaluate`")
-    with open_scores(component, run_cases, len(calls)) as scores:
-        scorer = Scorer(component, run_cases, run.manifest.replicates, scores)
-        scorer.add_all(answered[call] for call in calls)
-        judged = _read_judged_run(run, run_cases, configuration, config)
-        scorer.take(judged.scores)
-        scorecard = scorer.scorecard()
-    stopped = judged.stopped if len(calls) == len(planned) else "unfinished: calls are missing"
+    judged = _read_judged_run(run, run_cases, configuration, config)
+    scorecard = score_outcomes(component, run_cases, run.manifest.replicates, outcomes, judged.scores)
+    stopped = judged.stopped if len(outcomes) == len(planned) else "unfinished: calls are missing"
     recorder = Recorder.of(component, configuration, fixtures)
     record = recorder.record(run.model, run.manifest, scorecard, stopped=stopped, judge=judged.summary)
     write_record(folder / journal.RECORD, record)

@@ -35,7 +35,7 @@ from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.text import counted
-from skill_evaluator.verdicts.component import RecordedComponent, RunSpread
+from skill_evaluator.verdicts.component import RunSpread
 from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.shipping import ModelRanking
@@ -148,17 +148,7 @@ def call_and_score(planned: Sequence[ComponentRun], inputs: Inputs, watch: Watch
     """Call and score all planned runs whose model has a key. Return these runs; their records are not saved."""
     if not planned:
         return []
-    request, component = inputs.request, inputs.component
-    recorded = {(entry.model_id, entry.digests.get("settings")) for entry in read_entries(component.leaderboard_path)}
-    settings = {(run.model.id, short_digest(run.manifest.digests["settings"])) for run in planned}
-    session = Session(
-        configuration=inputs,
-        watch=watch,
-        budget=Budget(request.max_cost, request.max_calls),
-        concurrency=request.concurrency,
-        limits=request.limits,
-        recorded_models={model_id for model_id, _ in settings & recorded},
-    )
+    request, component, session = inputs.request, inputs.component, _session_of(planned, inputs, watch)
     usable = with_keys([run.model for run in planned], inputs)
     runs = [run for run in planned if run.model.id in usable]
     check_writable(inputs.results_dir)
@@ -193,8 +183,22 @@ def call_and_score(planned: Sequence[ComponentRun], inputs: Inputs, watch: Watch
             record = recorder.record(run.model, run.manifest, scorecard, stopped=stopped, judge=judged.summary)
             finished.append(Finished(run=run, record=record, record_path=run.folder / RECORD))
     is_rerun = [each.run.manifest.role == "again" for each in finished]
-    records = _recorded(inputs).with_drift([each.record for each in finished], is_rerun)
+    records = inputs.recorded().with_drift([each.record for each in finished], is_rerun)
     return [replace(each, record=record) for each, record in zip(finished, records, strict=True)]
+
+
+def _session_of(planned: Sequence[ComponentRun], inputs: Inputs, watch: Watch) -> Session:
+    request, entries = inputs.request, read_entries(inputs.component.leaderboard_path)
+    recorded = {(entry.model_id, entry.digests.get("settings")) for entry in entries}
+    settings = {(run.model.id, short_digest(run.manifest.digests["settings"])) for run in planned}
+    return Session(
+        configuration=inputs,
+        watch=watch,
+        budget=Budget(request.max_cost, request.max_calls),
+        concurrency=request.concurrency,
+        limits=request.limits,
+        recorded_models={model_id for model_id, _ in settings & recorded},
+    )
 
 
 def _save(
@@ -223,7 +227,7 @@ def _save(
 def _compare(
     finished: Sequence[Finished], problems: Sequence[SkillEvaluatorError], runs: Sequence[ComponentRun], inputs: Inputs
 ) -> EvaluationResult:
-    recorded = _recorded(inputs)
+    recorded = inputs.recorded()
     archive = recorded.archive
     final = {each.record.run_id: each for each in finished if each.record.is_final}
     reruns_failed = any(run.manifest.reruns_failing for run in runs)  # --failing needs both versions
@@ -259,10 +263,6 @@ def _compare(
         ranking=ranking,
         spreads=recorded.spreads_of(repeated),
     )
-
-
-def _recorded(inputs: Inputs) -> RecordedComponent:
-    return RecordedComponent(component=inputs.component, archive=Archive(inputs.component), settings=inputs.settings)
 
 
 def _add_to_records(scored: Finished, component: Component) -> Path:

@@ -42,6 +42,7 @@ from skill_evaluator.runner.prices import input_sizes, max_call_cost, price_of, 
 from skill_evaluator.runner.schedule import Shard, refuse_amounts, replicates_of_baseline
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted, listed
+from skill_evaluator.verdicts.component import RecordedComponent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +55,10 @@ class Inputs(Configuration):
     shard: Shard | None
     results_dir: Path
     judge: Model | None = None
+
+    def recorded(self) -> RecordedComponent:
+        """Return the component with its recorded runs, as they are now."""
+        return RecordedComponent(component=self.component, archive=Archive(self.component), settings=self.settings)
 
 
 def read_inputs(request: EvaluationRequest) -> Inputs:

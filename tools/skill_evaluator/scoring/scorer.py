@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections import Counter, deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -250,6 +250,22 @@ def check_stability(passed: Counter[Hashable]) -> Stability:
 
 def _digest(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def score_outcomes(
+    component: Component,
+    cases: Sequence[Case],
+    replicates: int,
+    outcomes: Sequence[Replicate],
+    judged: Mapping[tuple[str, str], CheckScores],
+    until: float = math.inf,
+) -> Scorecard:
+    """Return the scorecard of saved outcomes. `judged` is as in `Scorer.take`, `until` as in `open_scores`."""
+    with open_scores(component, cases, len(outcomes), until) as scores:
+        scorer = Scorer(component, cases, replicates, scores)
+        scorer.add_all(outcomes)
+        scorer.take(judged)
+        return scorer.scorecard()
 
 
 @contextmanager

@@ -10,8 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
-from skill_evaluator.metrics.accuracy import checks, exact_match, field_level_f1, jaccard, pass_hat_k, schema_valid
-from skill_evaluator.metrics.base import Comparison
+from skill_evaluator.metrics.accuracy import (
+    Comparison,
+    checks,
+    exact_match,
+    field_level_f1,
+    jaccard,
+    pass_hat_k,
+    schema_valid,
+)
 from skill_evaluator.metrics.tree_similarity import tree_similarity
 
 from tests.metrics.orders import comparison, order_plan

@@ -29,8 +29,7 @@ from skill_evaluator.identifiers import (
 )
 from skill_evaluator.library.config import IGNORABLE
 from skill_evaluator.library.prompts import DOCUMENT, TURNS
-from skill_evaluator.metrics.agreement import ArrayLengths
-from skill_evaluator.metrics.fields import Stability
+from skill_evaluator.metrics.agreement import ArrayLengths, Stability
 from skill_evaluator.parsing import NotJson
 from skill_evaluator.records.summaries import (
     LATER,

@@ -20,10 +20,17 @@ from skill_evaluator.library.cases import Case, parse_case_output
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.prompts import File
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
-from skill_evaluator.metrics.accuracy import share_passed
-from skill_evaluator.metrics.agreement import ArrayLengths, array_lengths, field_stability_by_path
-from skill_evaluator.metrics.base import CaseOutputs, Comparison, apply_metrics
-from skill_evaluator.metrics.fields import FieldCounts, FieldValues, Stability, field_values, per_field
+from skill_evaluator.metrics.accuracy import Comparison, apply_metrics, share_passed
+from skill_evaluator.metrics.agreement import (
+    ArrayLengths,
+    CaseOutputs,
+    FieldValues,
+    Stability,
+    array_lengths,
+    field_stability_by_path,
+    field_values,
+)
+from skill_evaluator.metrics.fields import FieldCounts, per_field
 from skill_evaluator.parsing import Expected, Parsed, parse_output, split_reasoning
 from skill_evaluator.processes import Workers
 from skill_evaluator.providers.base import Usage

@@ -4,7 +4,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from skill_evaluator.display.safe_text import visible
@@ -251,14 +251,7 @@ def explain(
         views = []
         for each in run_cases:
             replicates = [answered.get(Call(each.id, index)) for index in range(manifest.replicates)]
-            scored = scorer.by_replicate(each.id)
-            outcomes_of_case = {index: score.outcome for index, score in scored.items()}
-            answers = [
-                replace(answer, checks=scored[answer.index].checks, metrics=scored[answer.index].metrics)
-                if answer.index in scored
-                else replace(answer, metrics=dict.fromkeys(component.metrics))
-                for answer in read_answers(component, each, replicates, outcomes_of_case)
-            ]
+            answers = read_answers(component, each, replicates, scorer.by_replicate(each.id))
             views.append(case_view(component, each, answers))
     return manifest, views if field is None else only_field(views, component, _INDEX.sub("[]", field))
 

@@ -42,7 +42,6 @@ from skill_evaluator.records.summaries import (
     FieldSummary,
     JudgedChecks,
     Latency,
-    RowTokens,
     Server,
     Summary,
     Tokens,
@@ -296,6 +295,10 @@ class RowAccuracy(FrozenModel):
     ci95: tuple[float, float] | None
 
 
+def _without_cache_counts(tokens: Tokens) -> Tokens:
+    return tokens.model_copy(update={"cache_read": None, "cache_write": None, "uncached": None})
+
+
 class CaseRow(FrozenModel):
     """A case on the leaderboard. `accuracy`: means over its scored replicates, or None if no replicate was scored.
 
@@ -341,7 +344,7 @@ class Row(_Run):
     accuracy: dict[str, RowAccuracy]
     reproducibility: dict[str, Annotated[float | None, _extract("strict_mean")]]
     failures: dict[str, NonNegativeInt]
-    tokens: RowTokens
+    tokens: Annotated[Tokens, AfterValidator(_without_cache_counts)]
     cost_usd: Usd | None
     latency_s: Latency
     digests: Annotated[dict[str, Digest], AfterValidator(short_digests)]

@@ -16,7 +16,7 @@ from skill_evaluator.providers.base import Completion, Failure, ProviderKind, Sa
 from skill_evaluator.records.record import Record, write_record
 from skill_evaluator.runner.journal import Manifest, Run
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.answers import Scorecard
+from skill_evaluator.scoring.answers import AnswerScorer, Scorecard
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer
 
@@ -93,7 +93,8 @@ def replicate(case_id: str, index: int, outcome: str) -> Replicate | None:
 
 def scorecard(skill: Component, run: Sequence[tuple[Case, Sequence[str]]]) -> Scorecard:
     """Score a table of runs: each case with the outcome of each of its replicates."""
-    scorer = Scorer(skill, [case for case, _ in run], len(run[0][1]))
+    scores = AnswerScorer(skill, [case for case, _ in run])
+    scorer = Scorer(scores, scores.cases, len(run[0][1]))
     for case, outcomes in run:
         for index, outcome in enumerate(outcomes):
             made = replicate(case.id, index, outcome)

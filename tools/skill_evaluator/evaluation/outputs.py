@@ -244,7 +244,7 @@ def explain(
     answered = journal.outcomes(folder)
     calls = [call for call in schedule_calls([each.id for each in run_cases], manifest.replicates) if call in answered]
     with open_scores(component, run_cases, len(calls)) as scores:
-        scorer = Scorer(component, run_cases, manifest.replicates, scores)
+        scorer = Scorer(scores, scores.cases, manifest.replicates)
         scorer.add_all(answered[call] for call in calls)
         judged = read_sentence_answers(folder / journal.JUDGE)
         scorer.take(scores_of(judged_items(run_cases, {call: answered[call] for call in calls}), judged, manifest.seed))

@@ -160,8 +160,7 @@ def call_and_score(planned: Sequence[ComponentRun], inputs: Inputs, watch: Watch
             scores.undefined(case.id)  # raises FixtureError if a ground truth is too costly to score
         scorers = {}
         for run in runs:
-            run_cases = [case for case in cases if case.id in run.manifest.cases]
-            scorers[run.manifest.run_id] = Scorer(component, run_cases, run.manifest.replicates, scores)
+            scorers[run.manifest.run_id] = Scorer(scores, run.manifest.cases, run.manifest.replicates)
         components = {run.manifest.run_id: run.component for run in runs}
         cases_by_id = {case.id: case for case in inputs.cases}
         failures = make_calls(

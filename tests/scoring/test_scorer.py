@@ -167,12 +167,6 @@ def test_output_in_reasoning_or_a_tool_call_is_unparseable(skill: Component) -> 
     assert found.cases[0].outcomes == ("unparseable", "unparseable", "scored")
 
 
-def test_usage_is_kept_for_every_output(skill: Component) -> None:
-    found = scorecard(skill, [(case("a", TRUTH), [RIGHT, PROSE, FAILED, NOT_RUN])])
-    usage = Usage(input_tokens=100, output_tokens=10)
-    assert found.completed == (CompletedCall("a", usage, 0.5, "served-1"),) * 2
-
-
 def test_amounts_of_a_case_are_means_over_its_known_outputs(skill: Component) -> None:
     completed = (
         CompletedCall("a", Usage(output_tokens=10), 0.5, None),

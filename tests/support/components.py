@@ -126,8 +126,7 @@ def record(skill: Component, run: Sequence[tuple[Case, Sequence[str]]], **change
 
 def finished(record: Record, record_path: str = "r.json", folder: str = "r") -> Finished:
     """Return a run without a model and a manifest, with this record."""
-    model = Model.model_construct(id=record.model_id)
-    run = Run(model=model, manifest=Manifest.model_construct(), folder=Path(folder))
+    run = Run(model=Model.model_construct(), manifest=Manifest.model_construct(), folder=Path(folder))
     return Finished(run=run, record=record, record_path=Path(record_path))
 
 

@@ -8,7 +8,6 @@ from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 
-from skill_evaluator.checks import Check
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.metrics.agreement import CaseOutputs, Stability, field_profile
@@ -216,18 +215,13 @@ class Scorer:
             contracts=tuple((scored.contract, count) for scored, count in parsed),
             undefined=self._scores.undefined(case.case.id),
             parts=case.case.parts,
-            checks={check.id: _check_record(check, check_scores[check.id]) for check in case.case.checks},
+            checks={
+                check.id: CheckRecord.view(
+                    check, scores=list(map(rounded, check_scores[check.id])), judged=check.kind == "expect"
+                )
+                for check in case.case.checks
+            },
         )
-
-
-def _check_record(check: Check, scores: Iterable[float | None]) -> CheckRecord:
-    return CheckRecord(
-        digest=check.digest,
-        scores=list(map(rounded, scores)),
-        weight=check.weight,
-        tier=check.tier,
-        judged=check.kind == "expect",
-    )
 
 
 def passed_counts(scores: Iterable[float | None]) -> Counter[Hashable]:

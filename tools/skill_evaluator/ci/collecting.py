@@ -221,9 +221,8 @@ def _judged(gathered: GatheredRun, arrivals: Arrivals, cases: Sequence[Case], re
             replicates = journal.read_answers(folder, [])
             answered |= {replicate.call.case_id: replicate for replicate in replicates if replicate.answered}
     answers = SentenceAnswers(manifest=manifests[0] if manifests else None, answered=answered)
-    return judged_by(
-        judged_items(cases, gathered.answers), answers, manifest.seed, configuration, request.config, model
-    )
+    items = judged_items(cases, gathered.answers.values())
+    return judged_by(items, answers, manifest.seed, configuration, request.config, model)
 
 
 def _verdicts(

@@ -52,15 +52,16 @@ class JudgedRun:
     stopped: str | None = None
 
 
-def judged_items(cases: Iterable[Case], answers: Mapping[Call, Replicate]) -> dict[Text, SentencesItem]:
+def judged_items(cases: Iterable[Case], outcomes: Iterable[Replicate]) -> dict[Text, SentencesItem]:
     """Return the distinct outputs to judge, by (case id, text). Refused and truncated outputs are omitted."""
     by_id = {case.id: (case, sentences) for case in cases if (sentences := case.sentences)}
     items: dict[Text, SentencesItem] = {}
-    for call, replicate in answers.items():
-        if call.case_id in by_id and replicate.completion is not None and replicate.failure is None:
-            case, sentences = by_id[call.case_id]
+    for replicate in outcomes:
+        case_id = replicate.call.case_id
+        if case_id in by_id and replicate.completion is not None and replicate.failure is None:
+            case, sentences = by_id[case_id]
             item = SentencesItem(input=case.document, output=replicate.output, sentences=sentences)
-            items[case.id, replicate.completion.text] = item
+            items[case_id, replicate.completion.text] = item
     return items
 
 
@@ -72,15 +73,16 @@ def judge_run(run: Run, cases: Sequence[Case], model: Model, session: Session, c
     configuration, manifest = session.configuration, run.manifest
     if lack := missing_key(model, configuration.kinds[model.provider], configuration.keys):
         return JudgedRun(stopped=f"{_NOT_JUDGED}: {model.id}: {lack}")
-    items = judged_items(cases, journal.outcomes(run.folder))
+    items = judged_items(cases, journal.outcomes(run.folder).values())
     folder = run.folder / journal.JUDGE
     judge = SentencesJudge(model=model, judged_run=manifest.run_id, seed=manifest.seed, folder=folder)
     results = ask_sentences(list(items.values()), judge, session)
     return judged_by(items, results, manifest.seed, configuration, config, model)
 
 
-def _read_judged_run(run: Run, cases: Sequence[Case], configuration: Configuration, config: Path) -> JudgedRun:
-    items = judged_items(cases, journal.outcomes(run.folder))
+def _read_judged_run(
+    run: Run, items: Mapping[Text, SentencesItem], configuration: Configuration, config: Path
+) -> JudgedRun:
     if not items:
         return JudgedRun()
     answers = read_sentence_answers(run.folder / journal.JUDGE)
@@ -209,7 +211,7 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
     outcomes = [answered[call] for call in planned if call in answered]
     if not outcomes:
         raise RunError(f"{folder} has no outputs yet; finish the run with `skill-evaluator evaluate`")
-    judged = _read_judged_run(run, run_cases, configuration, config)
+    judged = _read_judged_run(run, judged_items(run_cases, answered.values()), configuration, config)
     scorecard = score_outcomes(component, run_cases, run.manifest.replicates, outcomes, judged.scores)
     stopped = judged.stopped if len(outcomes) == len(planned) else "unfinished: calls are missing"
     recorder = Recorder.of(component, configuration, fixtures)
@@ -242,12 +244,13 @@ def explain(
         print(f"warning: {record} was made from other outputs than {folder / journal.ANSWERS} has", file=sys.stderr)
     run_cases = _cases_of(folder, manifest.cases if case is None else [case], cases, "explained")
     answered = journal.outcomes(folder)
-    calls = [call for call in schedule_calls([each.id for each in run_cases], manifest.replicates) if call in answered]
-    with open_scores(component, run_cases, len(calls)) as scores:
+    planned = schedule_calls([each.id for each in run_cases], manifest.replicates)
+    outcomes = [answered[call] for call in planned if call in answered]
+    with open_scores(component, run_cases, len(outcomes)) as scores:
         scorer = Scorer(scores, scores.cases, manifest.replicates)
-        scorer.add_all(answered[call] for call in calls)
+        scorer.add_all(outcomes)
         judged = read_sentence_answers(folder / journal.JUDGE)
-        scorer.take(scores_of(judged_items(run_cases, {call: answered[call] for call in calls}), judged, manifest.seed))
+        scorer.take(scores_of(judged_items(run_cases, outcomes), judged, manifest.seed))
         views = []
         for each in run_cases:
             replicates = [answered.get(Call(each.id, index)) for index in range(manifest.replicates)]

@@ -68,7 +68,7 @@ class EvaluationResult:
     def is_recorded(self, record: Record) -> bool:
         """Return whether a record is saved among the component's records."""
         folder = self.inputs.component.records_dir
-        return any(run.record is record and run.record_path.parent == folder for run in self.finished)
+        return any(each.record is record and each.record_path.parent == folder for each in self.finished)
 
     def remaining(self, request: RequestT) -> RequestT:
         """Return the request with its limits, if any, reduced by the calls and cost of this evaluation."""
@@ -114,13 +114,13 @@ class EvaluationResult:
         unfinished = [run for run in self.runs if run.folder not in folders]
         if not unfinished:
             return []
-        request, stops = self.inputs.request, " ".join(run.record.stopped or "" for run in self.finished)
+        request, stops = self.inputs.request, " ".join(each.record.stopped or "" for each in self.finished)
         if "max_calls" in stops:
             answered = sum(replicate.answered for run in unfinished for replicate in outcomes(run.folder).values())
             request = replace(request, max_calls=sum(run.manifest.calls for run in unfinished) - answered)
         if "max_cost" in stops:
             remaining = max_remaining_costs(self.runs, self.inputs).values()
-            costs = (*remaining, *(run.record.cost_usd for run in self.finished))
+            costs = (*remaining, *(each.record.cost_usd for each in self.finished))
             request = replace(request, max_cost=round(sum(cost or 0.0 for cost in costs) + 0.01, 2))
         program = sys.argv[0]
         command = ["python", program] if program.endswith("evaluate_skill.py") else ["skill-evaluator", "evaluate"]
@@ -158,15 +158,13 @@ def call_and_score(planned: Sequence[ComponentRun], inputs: Inputs, watch: Watch
     with open_scores(component, cases, sum(run.manifest.calls for run in runs)) as scores:
         for case in cases:
             scores.undefined(case.id)  # raises FixtureError if a ground truth is too costly to score
-        scorers = {}
-        for run in runs:
-            scorers[run.manifest.run_id] = Scorer(scores, run.manifest.cases, run.manifest.replicates)
+        manifests = [run.manifest for run in runs]
+        scorers = {manifest.run_id: Scorer(scores, manifest.cases, manifest.replicates) for manifest in manifests}
         components = {run.manifest.run_id: run.component for run in runs}
-        cases_by_id = {case.id: case for case in inputs.cases}
         failures = make_calls(
             session,
             runs,
-            lambda run, case_id: build_request(components[run.manifest.run_id], cases_by_id[case_id]),
+            lambda run, case_id: build_request(components[run.manifest.run_id], scores.cases[case_id]),
             lambda run, replicate: scorers[run.manifest.run_id].add(replicate),
         )
         recorder = Recorder.of(component, inputs, request.fixtures)

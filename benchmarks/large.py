@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from skill_evaluator.scoring.parallel import map_in_processes
+from skill_evaluator.processes import map_in_processes
 
 from benchmarks import planning, site
 from benchmarks.measure import Measured, measure, spread

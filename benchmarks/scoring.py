@@ -24,7 +24,7 @@ import jsonschema_rs
 from skill_evaluator import score_text
 from skill_evaluator.comparing.field_plan import FieldPlan
 from skill_evaluator.metrics import REPRODUCIBILITY
-from skill_evaluator.metrics.base import CaseOutputs
+from skill_evaluator.metrics.agreement import CaseOutputs
 from skill_evaluator.text import canonical_json
 
 from benchmarks.measure import Measured, as_installed

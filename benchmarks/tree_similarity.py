@@ -11,7 +11,7 @@ from typing import Any
 
 import apted
 from skill_evaluator.comparing.field_plan import FieldPlan
-from skill_evaluator.metrics.base import Comparison
+from skill_evaluator.metrics.accuracy import Comparison
 from skill_evaluator.metrics.tree_similarity import tree_similarity
 
 from benchmarks.measure import Measured, spread

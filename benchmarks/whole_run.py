@@ -52,7 +52,7 @@ def score_run(root: Path) -> None:
     component = load_component(root / "components", NAME)
     cases = load_cases(component, root / "fixtures")
     with open_scores(component, cases, len(cases)) as scores:
-        scorer = Scorer(component, cases, REPLICATES, scores)
+        scorer = Scorer(scores, scores.cases, REPLICATES)
         for case_id, texts in json.loads((root / ANSWERS).read_text()).items():
             for index, text in enumerate(texts):
                 scorer.add(Replicate(call=Call(case_id, index), completion=Completion(text=text)))

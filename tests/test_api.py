@@ -32,7 +32,7 @@ from skill_evaluator.api.auditing import Audits
 from skill_evaluator.api.judging import Judges
 from skill_evaluator.library.components import load_component
 from skill_evaluator.metrics import DEFAULT_METRICS, METRICS
-from skill_evaluator.metrics.base import Comparison
+from skill_evaluator.metrics.accuracy import Comparison
 from skill_evaluator.scoring import scores
 from skill_evaluator.site.build import SiteBuild
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from skill_evaluator.comparing.array_items import MemoizedValue, identities, text_of, values_by_path
+from skill_evaluator.comparing import comparison
 from skill_evaluator.comparing.comparison import LeafOutcome, compare
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 
@@ -197,8 +197,8 @@ def test_object_keys_are_matched_in_nfc() -> None:
 def test_identities_are_canonical_keys_or_whole_items() -> None:
     plan = order_plan("key", lines__sku=FieldRule(compare="string", casefold=True))
     items = [line("X", 1), line(" x", 2), line(None), "x"]
-    assert identities(items, plan.field("lines"), plan.arrays["lines"]) == [("x",), ("x",), (None,), (None,)]
-    one, other = identities([{"a": 1, "b": None}, {"a": 1.0}], plan.field("lines"), FieldRule(align="set"))
+    assert comparison.identities(items, plan.field("lines"), plan.arrays["lines"]) == [("x",), ("x",), (None,), (None,)]
+    one, other = comparison.identities([{"a": 1, "b": None}, {"a": 1.0}], plan.field("lines"), FieldRule(align="set"))
     assert one == other
 
 
@@ -207,24 +207,24 @@ def test_text_of_a_value_ignores_the_order_of_keys_and_of_unordered_items() -> N
     for align in ("set", "ordered"):
         plan = FieldPlan(arrays={"a": FieldRule(align=align)})
         values = ({"a": [1, 2], "b": None, "c": 3}, {"c": 3, "a": [2, 1.0]})
-        texts[align] = [text_of(value, plan.field("")) for value in values]
+        texts[align] = [comparison.text_of(value, plan.field("")) for value in values]
     assert texts["set"][0] == texts["set"][1]
     assert texts["ordered"][0] != texts["ordered"][1]
 
 
 def test_item_counts_pool_arrays_inside_items() -> None:
     value = {"lines": [{"sku": "x", "marks": ["p", "q"]}, {"sku": " x", "marks": ["p"]}, {"qty": 1}, {"qty": 1}]}
-    counts = MemoizedValue(value, order_plan("key")).item_counts
+    counts = comparison.MemoizedValue(value, order_plan("key")).item_counts
     assert {path: sorted(of_path.values()) for path, of_path in counts.items()} == {
         "lines": [2, 2],  # by key; the two without one by the whole of them
         "lines[].marks": [1, 2],
     }
-    assert MemoizedValue({"a": [1]}, FieldPlan(leaves={"a": FieldRule(compare="exact")})).item_counts == {}
+    assert comparison.MemoizedValue({"a": [1]}, FieldPlan(leaves={"a": FieldRule(compare="exact")})).item_counts == {}
 
 
 def test_values_by_path_have_array_lengths() -> None:
     value = {"id": "1", "tags": ["b", "a", "a "], "lines": [{"marks": ["p"]}, {}]}
-    assert values_by_path(value, order_plan("key")) == (
+    assert comparison.values_by_path(value, order_plan("key")) == (
         {"id": "1", "tags[]": {("a", 2), ("b", 1)}, "lines[].marks[]": "p"},
         {"tags": 3, "lines": 2, "lines[].marks": 1},
     )

@@ -8,7 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule, plan_fields
 from skill_evaluator.library.contract import Contract
-from skill_evaluator.metrics.base import CaseOutputs, Comparison
+from skill_evaluator.metrics.accuracy import Comparison
+from skill_evaluator.metrics.agreement import CaseOutputs
 from skill_evaluator.text import canonical_json
 
 ORDER_SCHEMA: Mapping[str, Any] = {

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
+from skill_evaluator.metrics import accuracy
 from skill_evaluator.metrics.accuracy import checks, exact_match, field_level_f1, jaccard, pass_hat_k, schema_valid
-from skill_evaluator.metrics.base import Comparison
 from skill_evaluator.metrics.tree_similarity import tree_similarity
 
 from tests.metrics.orders import comparison, order_plan
@@ -29,7 +29,7 @@ from tests.support.json_values import thorough
     ],
 )
 def test_share_of_passed_checks(scored: Sequence[tuple[float, float | None]], expected: float | None) -> None:
-    assert checks(Comparison(None, "ok", checks=scored)) == expected
+    assert checks(accuracy.Comparison(None, "ok", checks=scored)) == expected
 
 
 def test_exact_match_is_1_for_equal_json_values() -> None:
@@ -208,12 +208,12 @@ def test_schema_valid_follows_the_draft_of_the_schema(
     tmp_path: Path, schema: Any, output: Any, expected: float
 ) -> None:
     skill = component(tmp_path, schema=schema)
-    assert schema_valid(Comparison(None, output, skill.plan, skill.contract.conforms(output))) == expected
+    assert schema_valid(accuracy.Comparison(None, output, skill.plan, skill.contract.conforms(output))) == expected
 
 
 def test_schema_valid_is_1_without_a_schema(tmp_path: Path) -> None:
     skill = component(tmp_path, prompt="---\nversion: 1.0.0\noutput: text\n---\nSay.\n", schema=None)
-    assert schema_valid(Comparison(None, "anything", skill.plan, skill.contract.conforms("anything"))) == 1.0
+    assert schema_valid(accuracy.Comparison(None, "anything", skill.plan, skill.contract.conforms("anything"))) == 1.0
 
 
 DEEPEST = 2 * sys.getrecursionlimit()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from skill_evaluator.comparing.comparison import compare, counted_weight
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.metrics.agreement import (
+    CaseOutputs,
     array_length_stability,
     array_lengths,
     distinct_outputs,
@@ -24,7 +25,6 @@ from skill_evaluator.metrics.agreement import (
     tara_at_n,
     tarr_at_n,
 )
-from skill_evaluator.metrics.base import CaseOutputs
 
 from tests.metrics.orders import ALIGNMENTS, answers, order_plan, orders
 from tests.support.json_values import quick

@@ -14,7 +14,8 @@ from skill_evaluator.comparing.comparators import COMPARATORS, canonical, equal
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.errors import ComponentError, ConfigError
 from skill_evaluator.metrics import DEFAULT_METRICS, METRICS, REPRODUCIBILITY, accuracy_metrics
-from skill_evaluator.metrics.base import AgreementMetric, Metric, UnorderedArrays, checked_score
+from skill_evaluator.metrics.accuracy import Metric, UnorderedArrays, checked_score
+from skill_evaluator.metrics.agreement import AgreementMetric
 
 from tests.metrics.orders import ALIGNMENTS, answers, comparison, order_plan, orders, reordered
 from tests.support.json_values import json_values, thorough, with_keys_reordered

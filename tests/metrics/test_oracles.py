@@ -15,7 +15,7 @@ from skill_evaluator.comparing.comparators import rouge_l, token_f1
 from skill_evaluator.comparing.field_plan import FieldPlan
 from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics import METRICS
-from skill_evaluator.metrics.base import Comparison
+from skill_evaluator.metrics.accuracy import Comparison
 
 from tests.metrics.orders import ORDER_SCHEMA, orders
 from tests.support.json_values import json_values, quick

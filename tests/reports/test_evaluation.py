@@ -7,11 +7,11 @@ import pytest
 from rich.console import Console
 from skill_evaluator.display.pages import terminal_pieces
 from skill_evaluator.display.sheets import print_pieces
+from skill_evaluator.evaluation.runs import Finished
 from skill_evaluator.library.components import Component
 from skill_evaluator.reports.evaluation import report_page
-from skill_evaluator.scoring.recording import Finished
 
-from tests.support.components import FAILED, NOT_RUN, REFUSED, case, component, record
+from tests.support.components import FAILED, NOT_RUN, REFUSED, case, component, finished, record
 
 HOSTILE = ("[bold]loud[/bold]", "[/]", "a|b", "`tick`", "two\nlines", "\x1b[31mred", "list[].leaf")
 TRUTH = dict.fromkeys(HOSTILE, 1)
@@ -23,14 +23,13 @@ def skill(tmp_path_factory: pytest.TempPathFactory) -> Component:
     return component(tmp_path_factory.mktemp("library"), schema=schema)
 
 
-def finished(skill: Component, *outcomes: str) -> Finished:
-    run = record(skill, [(case("a", TRUTH), outcomes), (case("b", TRUTH), outcomes)])
-    return Finished(record=run, record_path=Path("records/r.json"), folder=Path("results/r"))
+def scored(skill: Component, *outcomes: str) -> Finished:
+    return finished(record(skill, [(case("a", TRUTH), outcomes), (case("b", TRUTH), outcomes)]))
 
 
 def text(skill: Component, *outcomes: str) -> str:
     console = Console(file=io.StringIO(), width=110, force_terminal=True, color_system="truecolor")
-    print_pieces(terminal_pieces(report_page(finished(skill, *outcomes)).blocks, full=True), console)
+    print_pieces(terminal_pieces(report_page(scored(skill, *outcomes)).blocks, full=True), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -40,7 +39,7 @@ def test_field_name_with_markup_is_shown_as_text(skill: Component) -> None:
     assert "\x1b[31m" not in shown
     for name in ("[bold]loud[/bold]", "[/]", "a|b", "`tick`"):
         assert name in shown
-    page = report_page(finished(skill, "{}", "{}")).markdown()
+    page = report_page(scored(skill, "{}", "{}")).markdown()
     table = page.rpartition("| weakest field |")[2].splitlines()
     assert {line.replace("\\|", "").count("|") for line in table if line.startswith("|")} == {9}
     assert "| `[bold]loud[/bold]` |" in page
@@ -48,13 +47,13 @@ def test_field_name_with_markup_is_shown_as_text(skill: Component) -> None:
 
 
 def test_failures_are_counted_by_kind_and_reason(skill: Component, tmp_path: Path) -> None:
-    page = report_page(finished(skill, "{}", "prose", REFUSED, FAILED, NOT_RUN)).markdown()
+    page = report_page(scored(skill, "{}", "prose", REFUSED, FAILED, NOT_RUN)).markdown()
     assert "2 not_run, 2 provider_error, 2 refused, 2 unparseable" in page
     assert "server_error 2" in page
     assert "INCOMPLETE: completion 60%" in page
     skill = component(tmp_path)
     run = record(skill, [(case("a", {"shop": "A", "total": 1}), ['{"shop": "A", "total": 1}'] * 2)])
-    page = report_page(Finished(record=run, record_path=Path("r.json"), folder=Path("r"))).markdown()
+    page = report_page(finished(run)).markdown()
     assert "weakest" not in page
     assert "failures: none" in page
     assert "contract" not in page
@@ -69,15 +68,15 @@ def test_weakest_fields_and_violated_rules_are_listed(tmp_path: Path) -> None:
     right, wrong = '{"shop": "A", "total": 1}', '{"shop": "A", "total": 2}'
     outcomes = [[right, right], [wrong, wrong], [wrong, wrong], [right, wrong], [FAILED, right]]
     run = record(skill, [(case(f"c{index}", truth), answers) for index, answers in enumerate(outcomes)])
-    done = Finished(record=run, record_path=Path("r.json"), folder=Path("r"))
+    done = finished(run)
     assert "| 1 right · 2 wrong · 1 flaky · 1 unscored |" in report_page(done).markdown()
     old = {path: field.model_copy(update={"profile": None}) for path, field in run.per_field.items()}
-    before = Finished(record=run.model_copy(update={"per_field": old}), record_path=Path("r.json"), folder=Path("r"))
+    before = finished(run.model_copy(update={"per_field": old}))
     assert "| 0.875 | – |" in report_page(before).markdown()
     skill = component(tmp_path)
     renamed, mark_up = '{"vendor": "A", "total": 1}', '{"shop": "A", "total": "[red]`|"}'
     run = record(skill, [(case("a", {"shop": "A", "total": 1}), [renamed, renamed, mark_up])])
-    page = report_page(Finished(record=run, record_path=Path("r.json"), folder=Path("r"))).markdown()
+    page = report_page(finished(run)).markdown()
     assert "output schema: 0.000 of 3 parsed outputs are valid, 0.000 apart from extra keys" in page
     assert "shop: required 2 (" in page
     assert 'total: type 1 ("[red]`\\|" is not of types' in page

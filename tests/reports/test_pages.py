@@ -11,12 +11,12 @@ from skill_evaluator.ci.plan import Outcome
 from skill_evaluator.display.pages import Fold, Heading, Page, Section
 from skill_evaluator.reports.ci import outcome_page
 from skill_evaluator.reports.evaluation import report_page
-from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
 
 from tests.reports.test_ci_outcome import compared, nothing, outcome, run
 from tests.reports.test_comparison import HOSTILE, hostile_pair, hostile_result
+from tests.support.components import finished
 from tests.support.records import a_record
 from tests.verdicts.rules import some_rules
 
@@ -48,12 +48,12 @@ def a_report(site: str | None = SITE) -> Page:
         fields={"total": dict.fromkeys(names, (1, 2))},
     )
     verdict = compare_records("s", [Pair(baseline=before, candidate=after)], some_rules(skill="s"))
-    done = Finished(record=after, record_path=Path("records/new.json"), folder=Path("results/new"))
+    done = finished(after, "records/new.json", "results/new")
     return report_page(done, verdict, site)
 
 
 def a_hostile_report() -> Page:
-    done = Finished(record=hostile_pair().candidate, record_path=Path(HOSTILE), folder=Path(HOSTILE))
+    done = finished(hostile_pair().candidate, HOSTILE, HOSTILE)
     return report_page(done, hostile_result(), SITE)
 
 

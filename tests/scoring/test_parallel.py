@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 from skill_evaluator.errors import FixtureError, LeaderboardError, SkillEvaluatorError
-from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import SafetyLimits
+from skill_evaluator.processes import map_in_processes
 from skill_evaluator.scoring.answers import AnswerScorer, Scorecard, Scored
-from skill_evaluator.scoring.parallel import map_in_processes
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 
 from tests.support.components import FAILED, NOT_RUN, REFUSED, TRUNCATED, case, component, replicate
@@ -55,9 +54,10 @@ def _answers(truth: dict[str, Any], count: int) -> list[str]:
     return dice.choices([json.dumps(truth), *made, *HOSTILE, FAILED, NOT_RUN, REFUSED, TRUNCATED], k=count)
 
 
-def _scorecard(skill: Component, cases: list[Case], texts: list[str], scores: AnswerScorer | None) -> Scorecard:
+def _scorecard(scores: AnswerScorer, texts: list[str]) -> Scorecard:
+    cases = list(scores.cases.values())
     replicates = len(texts) // len(cases)
-    scorer = Scorer(skill, cases, replicates, scores)
+    scorer = Scorer(scores, scores.cases, replicates)
     for place, text in enumerate(texts):
         made = replicate(cases[place % len(cases)].id, place // len(cases), text)
         if made is not None:
@@ -70,9 +70,9 @@ def test_workers_return_the_same_scorecard(skill: Component, shop: str) -> None:
     truth = {**TRUTH, "shop": shop}
     cases = [case("a", truth), case("b", {"shop": shop, "total": 1}), case("c", None, labelled=False)]
     texts = _answers(truth, 150)
-    here = _scorecard(skill, cases, texts, None)
+    here = _scorecard(AnswerScorer(skill, cases), texts)
     with open_scores(skill, cases, len(texts)) as scores:
-        there = _scorecard(skill, cases, texts, scores)
+        there = _scorecard(scores, texts)
     assert scores._workers is not None
     assert repr(there) == repr(here)  # the order, too
 
@@ -88,7 +88,7 @@ def test_only_long_texts_are_sent_to_workers(skill: Component) -> None:
 def test_equal_texts_are_sent_to_a_worker_once(skill: Component) -> None:
     cases, text = [case("a", TRUTH)], json.dumps({"shop": "x" * 5_000})
     with open_scores(skill, cases, 10) as scores:
-        scorer = Scorer(skill, cases, 2, scores)
+        scorer = Scorer(scores, scores.cases, 2)
         scorer.add_all(filter(None, (replicate("a", index, text) for index in range(2))))
         first, second = scorer.by_replicate("a").values()
         assert first is second
@@ -116,7 +116,7 @@ def test_output_above_a_limit_is_too_costly_to_score(
     answers = [json.dumps({**truth, **answer}), json.dumps(truth)]
     limited = replace(skill, limits=SafetyLimits(**limits))
     with open_scores(limited, cases, 2) as scores:
-        card = _scorecard(limited, cases, answers, scores)
+        card = _scorecard(scores, answers)
     assert card.reasons == {"too_costly_to_score": 1}
     assert card.failures == {"unparseable": 1}
     (scored,) = card.cases
@@ -153,7 +153,7 @@ def test_outputs_too_costly_to_compare_have_no_agreement(tmp_path: Path) -> None
     costly = [json.dumps({"items": [number / divisor for number in range(2_500)]}) for divisor in (7, 8, 9, 11)]
     texts = [text for answer in costly for text in (answer, '{"items": [1]}')]
     with open_scores(limited, cases, len(texts)) as scores:
-        card = _scorecard(limited, cases, texts, scores)
+        card = _scorecard(scores, texts)
     first, second = card.cases
     assert first.outcomes == second.outcomes == ("scored",) * 4
     assert first.agreement.metrics["pairwise_field_f1"] == 0.0
@@ -182,7 +182,7 @@ def test_map_in_processes_raises_the_error_of_an_item() -> None:
 ADDED = """
 import sys
 from skill_evaluator.comparing.comparators import Comparator
-from skill_evaluator.metrics.base import Metric
+from skill_evaluator.metrics.accuracy import Metric
 def gives(value): return Metric(score=lambda comparison: value)
 def endless(comparison):
     while True: pass
@@ -208,7 +208,7 @@ def _score_by(root: Path, dataset: dict[str, Any]) -> Scorecard:
     skill = component(root, schema=SCHEMA, datasets={"id": "d", **dataset}, limits=SafetyLimits(score_seconds=0.3))
     cases = [case("a", {"shop": "A"})]
     with open_scores(skill, cases, 1) as scores:
-        return _scorecard(skill, cases, ['{"shop": "B"}'], scores)
+        return _scorecard(scores, ['{"shop": "B"}'])
 
 
 @pytest.mark.usefixtures("package")

@@ -16,7 +16,7 @@ from skill_evaluator.providers.base import Completion, Usage
 from skill_evaluator.records.record import CaseRecord, CheckRecord, Record
 from skill_evaluator.records.summaries import CaseAmount
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.answers import CaseScore, CheckScore, CompletedCall, ContractError
+from skill_evaluator.scoring.answers import AnswerScorer, CaseScore, CheckScore, CompletedCall, ContractError
 from skill_evaluator.scoring.recording import amounts_by_case, summarize_contract
 from skill_evaluator.scoring.scorer import Scorer, check_stability, passed_counts
 from skill_evaluator.verdicts.decide.comparability import Pair, field_scores, with_same_checks
@@ -158,19 +158,13 @@ def test_output_with_several_candidates_is_scored_and_counted(skill: Component) 
 
 
 def test_output_in_reasoning_or_a_tool_call_is_unparseable(skill: Component) -> None:
-    scorer = Scorer(skill, [case("a", TRUTH)], 3)
+    scorer = Scorer(AnswerScorer(skill, [case("a", TRUTH)]), ["a"], 3)
     beside = ({"reasoning": RIGHT}, {"tool_call": RIGHT}, {"reasoning": "hm", "text": RIGHT})
     for index, parts in enumerate(beside):
         scorer.add(Replicate(call=Call("a", index), completion=Completion(**{"text": "", **parts})))
     found = scorer.scorecard()
     assert found.reasons == {"in_reasoning": 1, "tool_call": 1}
     assert found.cases[0].outcomes == ("unparseable", "unparseable", "scored")
-
-
-def test_usage_is_kept_for_every_output(skill: Component) -> None:
-    found = scorecard(skill, [(case("a", TRUTH), [RIGHT, PROSE, FAILED, NOT_RUN])])
-    usage = Usage(input_tokens=100, output_tokens=10)
-    assert found.completed == (CompletedCall("a", usage, 0.5, "served-1"),) * 2
 
 
 def test_amounts_of_a_case_are_means_over_its_known_outputs(skill: Component) -> None:
@@ -209,7 +203,8 @@ def test_order_of_outputs_does_not_change_the_scores(skill: Component, table: li
     cases = [case(f"c{index}", TRUTH) for index in range(len(table))]
     calls = [(one, index, table[row][index]) for row, one in enumerate(cases) for index in range(len(table[0]))]
     shuffled = seed.sample(calls, len(calls))
-    scorer = Scorer(skill, cases, len(table[0]))
+    scores = AnswerScorer(skill, cases)
+    scorer = Scorer(scores, scores.cases, len(table[0]))
     for one, index, outcome in shuffled:
         made = replicate(one.id, index, outcome)
         if made is not None:
@@ -228,7 +223,7 @@ def test_order_of_outputs_does_not_change_the_scores(skill: Component, table: li
 def test_scored_outputs_are_in_memory_once(skill: Component) -> None:
     count, size = 100, 20_000
     texts = (json.dumps({"shop": f"{index} {'x' * size}", "total": 1, "items": []}) for index in range(count))
-    scorer = Scorer(skill, [case("a", TRUTH)], count)
+    scorer = Scorer(AnswerScorer(skill, [case("a", TRUTH)]), ["a"], count)
     tracemalloc.start()
     try:
         scorer.add_all(
@@ -291,7 +286,8 @@ def test_check_is_stable_or_flaky(scores: tuple[float | None, ...], standing: st
 
 def test_check_passes_by_its_score_before_rounding(tmp_path: Path) -> None:
     skill = component(tmp_path, datasets={"checks": [{"expect": "It is short", "id": "short"}]})
-    scorer = Scorer(skill, [replace(case("a"), labelled=False, checks=skill.checks)], 1)
+    unlabelled = replace(case("a"), labelled=False, checks=skill.checks)
+    scorer = Scorer(AnswerScorer(skill, [unlabelled]), ["a"], 1)
     scorer.add(Replicate(call=Call("a", 0), completion=Completion(text=RIGHT)))
     scorer.take({("a", RIGHT): {"short": CheckScore(0.4999999)}})
     (scored,) = scorer.scorecard().cases

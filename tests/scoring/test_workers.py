@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 from skill_evaluator.errors import FixtureError
-from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.scoring.parallel import Workers
+from skill_evaluator.processes import Workers
 
 from tests.support.library import wait_until
 
-LIMITS = SafetyLimits(score_seconds=0.15, score_megabytes=200)
+LIMITS = (0.15, 200)  # seconds and megabytes
 COSTLY = "too costly"
 
 
@@ -42,14 +41,14 @@ def do(workers: Workers, *task: Any) -> Any:
 
 
 def test_workers_return_results_by_task() -> None:
-    with closing(Workers(work, LIMITS, 3)) as workers:
+    with closing(Workers(work, *LIMITS, 3)) as workers:
         begun = [workers.submit(("double", number), lambda: COSTLY) for number in range(200)]
         assert [future.result() for future in begun] == [2 * number for number in range(200)]
 
 
 def test_workers_run_concurrently() -> None:
     begun = time.monotonic()
-    with closing(Workers(work, SafetyLimits(), 4)) as workers:
+    with closing(Workers(work, 60, 1000, 4)) as workers:
         for future in [workers.submit(("sleep", 0.5), lambda: COSTLY) for _ in range(4)]:
             assert future.result() is None
     assert time.monotonic() - begun < 1.9  # one after another: at least 2
@@ -57,7 +56,7 @@ def test_workers_run_concurrently() -> None:
 
 @pytest.mark.parametrize("name", ["loop", "memory", "kill"])
 def test_task_above_a_limit_is_too_costly_and_the_next_one_is_done(name: str) -> None:
-    with closing(Workers(work, LIMITS, 1)) as workers:
+    with closing(Workers(work, *LIMITS, 1)) as workers:
         assert do(workers, "double", 1) == 2
         assert do(workers, name) == COSTLY
         assert do(workers, "double", 2) == 4
@@ -70,19 +69,19 @@ def test_limits_apply_to_each_task() -> None:
             pass
         return True
 
-    with closing(Workers(sweat, SafetyLimits(score_seconds=0.5), 1)) as workers:
+    with closing(Workers(sweat, 0.5, 1000, 1)) as workers:
         assert [do(workers, 0.2) for _ in range(3)] == [True] * 3
-    with closing(Workers(lambda size: len(bytearray(size)), SafetyLimits(score_megabytes=60), 1)) as workers:
+    with closing(Workers(lambda size: len(bytearray(size)), 60, 60, 1)) as workers:
         assert [do(workers, 40_000_000) for _ in range(3)] == [40_000_000] * 3
 
 
 def test_waiting_task_is_ended_by_wall_clock() -> None:
-    with closing(Workers(work, SafetyLimits(score_seconds=0.05), 1)) as workers:
+    with closing(Workers(work, 0.05, 1000, 1)) as workers:
         assert do(workers, "sleep", 20) == COSTLY
 
 
 def test_task_not_begun_in_time_is_too_costly() -> None:
-    with closing(Workers(work, SafetyLimits(), 1)) as workers:
+    with closing(Workers(work, 60, 1000, 1)) as workers:
         until = time.monotonic() + 0.3
         begun = [workers.submit(("sleep", 0.5), lambda: COSTLY, until=until) for _ in range(3)]
         assert [future.result() for future in begun] == [None, COSTLY, COSTLY]
@@ -90,27 +89,27 @@ def test_task_not_begun_in_time_is_too_costly() -> None:
 
 
 def test_task_of_a_killed_worker_is_repeated() -> None:
-    with closing(Workers(work, LIMITS, 1)) as workers:
+    with closing(Workers(work, *LIMITS, 1)) as workers:
         before = do(workers, "process")
         os.kill(before, signal.SIGKILL)
         assert do(workers, "process") not in (before, COSTLY)
 
 
 def test_bug_is_raised_with_the_traceback_of_the_worker() -> None:
-    with closing(Workers(work, LIMITS, 1)) as workers:
+    with closing(Workers(work, *LIMITS, 1)) as workers:
         with pytest.raises(RuntimeError, match=r"(?s)Traceback.*in work.*ZeroDivisionError"):
             do(workers, "divide", 0)
         assert do(workers, "divide", 2) == 0.5
 
 
 def test_user_error_of_a_task_is_raised() -> None:
-    with closing(Workers(work, LIMITS, 1)) as workers, pytest.raises(FixtureError, match=r"^case 'a' is wrong$"):
+    with closing(Workers(work, *LIMITS, 1)) as workers, pytest.raises(FixtureError, match=r"^case 'a' is wrong$"):
         do(workers, "refuse")
 
 
 def test_closing_drops_unfinished_tasks() -> None:
     begun = time.monotonic()
-    with closing(Workers(work, SafetyLimits(), 1)) as workers:
+    with closing(Workers(work, 60, 1000, 1)) as workers:
         process = do(workers, "process")
         under_way = workers.submit(("sleep", 60), lambda: COSTLY)
         waiting = workers.submit(("double", 1), lambda: COSTLY)
@@ -122,10 +121,9 @@ def test_closing_drops_unfinished_tasks() -> None:
 
 _SCRIPT = """
 import time
-from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.scoring.parallel import Workers
+from skill_evaluator.processes import Workers
 import os
-workers = Workers(lambda seconds: time.sleep(seconds) or os.getpid(), SafetyLimits(), 2)
+workers = Workers(lambda seconds: time.sleep(seconds) or os.getpid(), 60, 1000, 2)
 pids = {workers.submit((0.2,), None).result() for _ in range(1)}
 print(os.getpid(), *pids, flush=True)
 workers.submit((600,), None), workers.submit((600,), None)
@@ -159,7 +157,7 @@ def _exists(pid: int) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_workers_ignore_signals_of_the_process_group(number: int) -> None:
-    with closing(Workers(work, LIMITS, 1)) as workers:
+    with closing(Workers(work, *LIMITS, 1)) as workers:
         process = do(workers, "process")
         under_way = workers.submit(("sleep", 0.3), lambda: COSTLY)
         os.kill(process, number)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from skill_evaluator.ci.plan import OUTCOME, RECORDS, Outcome, RunOutcome
+from skill_evaluator.evaluation.runs import Finished
 from skill_evaluator.files import json_text
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component, load_component
@@ -13,9 +14,9 @@ from skill_evaluator.library.config import DEFAULT_LIMITS, Model, SafetyLimits, 
 from skill_evaluator.providers import replay
 from skill_evaluator.providers.base import Completion, Failure, ProviderKind, Sampling, Usage
 from skill_evaluator.records.record import Record, write_record
-from skill_evaluator.runner.journal import Manifest
+from skill_evaluator.runner.journal import Manifest, Run
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.answers import Scorecard
+from skill_evaluator.scoring.answers import AnswerScorer, Scorecard
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer
 
@@ -92,7 +93,8 @@ def replicate(case_id: str, index: int, outcome: str) -> Replicate | None:
 
 def scorecard(skill: Component, run: Sequence[tuple[Case, Sequence[str]]]) -> Scorecard:
     """Score a table of runs: each case with the outcome of each of its replicates."""
-    scorer = Scorer(skill, [case for case, _ in run], len(run[0][1]))
+    scores = AnswerScorer(skill, [case for case, _ in run])
+    scorer = Scorer(scores, scores.cases, len(run[0][1]))
     for case, outcomes in run:
         for index, outcome in enumerate(outcomes):
             made = replicate(case.id, index, outcome)
@@ -120,6 +122,12 @@ def record(skill: Component, run: Sequence[tuple[Case, Sequence[str]]], **change
     unpriced = ProviderKind(open=replay.KIND.open, sampling=lambda _: Sampling())
     recorder = Recorder(component=skill, settings=Settings(), kinds={"replay": unpriced}, prompt_commit="a" * 40)
     return recorder.record(Model(id="model-a", provider="replay"), manifest.model_copy(update=changed), card)
+
+
+def finished(record: Record, record_path: str = "r.json", folder: str = "r") -> Finished:
+    """Return a run without a model and a manifest, with this record."""
+    run = Run(model=Model.model_construct(), manifest=Manifest.model_construct(), folder=Path(folder))
+    return Finished(run=run, record=record, record_path=Path(record_path))
 
 
 def write_collected(folder: Path, *records: Record) -> None:

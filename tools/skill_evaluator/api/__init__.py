@@ -21,6 +21,7 @@ from skill_evaluator.evaluation.mutation import MutationResult, mutate
 from skill_evaluator.evaluation.outputs import explain, score_again
 from skill_evaluator.evaluation.pipeline import EvaluationResult, evaluate
 from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, MutationRequest, SwitchRequest
+from skill_evaluator.evaluation.runs import Finished
 from skill_evaluator.exchange.exported import Exported, ExportRequest, export_records
 from skill_evaluator.exchange.imported import ImportRequest, import_results, records_in
 from skill_evaluator.library.case_table import CaseTable, ImportedCases, accept_cases, import_cases, unreviewed_cases
@@ -29,6 +30,7 @@ from skill_evaluator.library.config import Model, Settings, load_models, load_se
 from skill_evaluator.library.options import COMPONENTS, CONFIG, FOLDERS, PlatformName
 from skill_evaluator.library.sources import components_of
 from skill_evaluator.library.tables import ProblemHandler
+from skill_evaluator.processes import map_in_processes
 from skill_evaluator.providers import read_configuration
 from skill_evaluator.providers.redaction import result_or_error
 from skill_evaluator.records.archive import Acceptance, Archive
@@ -38,8 +40,6 @@ from skill_evaluator.reports.evaluation import write_report, write_reports
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.session import Watch, no_progress
 from skill_evaluator.scoring.answer_views import CaseView
-from skill_evaluator.scoring.parallel import map_in_processes
-from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.site import SiteFolder
 from skill_evaluator.verdicts.component import RecordedComponent, chosen_of_files
 from skill_evaluator.verdicts.decide.results import ComparisonResult

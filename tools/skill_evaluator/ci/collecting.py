@@ -37,7 +37,7 @@ from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
 from skill_evaluator.scoring.answer_views import answer_changes
 from skill_evaluator.scoring.answers import TOO_COSTLY, takes_programs
 from skill_evaluator.scoring.recording import Recorder
-from skill_evaluator.scoring.scorer import Scorer, open_scores
+from skill_evaluator.scoring.scorer import score_outcomes
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, is_generated, listed
 from skill_evaluator.verdicts.component import RecordedComponent, drifts_in
@@ -221,9 +221,8 @@ def _judged(gathered: GatheredRun, arrivals: Arrivals, cases: Sequence[Case], re
             replicates = journal.read_answers(folder, [])
             answered |= {replicate.call.case_id: replicate for replicate in replicates if replicate.answered}
     answers = SentenceAnswers(manifest=manifests[0] if manifests else None, answered=answered)
-    return judged_by(
-        judged_items(cases, gathered.answers), answers, manifest.seed, configuration, request.config, model
-    )
+    items = judged_items(cases, gathered.answers.values())
+    return judged_by(items, answers, manifest.seed, configuration, request.config, model)
 
 
 def _verdicts(
@@ -345,15 +344,11 @@ def _record(gathered: GatheredRun, arrivals: Arrivals, checkout: CollectRequest,
         )
     run_cases = [cases[case_id] for case_id in manifest.cases]
     planned = schedule_calls(tuple(manifest.cases), manifest.replicates)
-    with open_scores(component, run_cases, len(planned), until) as scores:
-        scorer = Scorer(component, run_cases, manifest.replicates, scores)
-        scorer.add_all(gathered.answers[call] for call in planned if call in gathered.answers)
-        judged = _judged(gathered, arrivals, run_cases, checkout)
-        scorer.take(judged.scores)
-        scorecard = scorer.scorecard()
-    is_whole = all(call in gathered.answers for call in planned)
+    outcomes = [gathered.answers[call] for call in planned if call in gathered.answers]
+    judged = _judged(gathered, arrivals, run_cases, checkout)
+    scorecard = score_outcomes(component, run_cases, manifest.replicates, outcomes, judged.scores, until)
     recorder = Recorder.of(component, configuration, checkout.fixtures)
-    stopped = judged.stopped if is_whole else "; ".join(gathered.remarks) or "calls are missing"
+    stopped = judged.stopped if len(outcomes) == len(planned) else "; ".join(gathered.remarks) or "calls are missing"
     record = recorder.record(model, manifest, scorecard, stopped=stopped, judge=judged.summary)
     takes_time = TOO_COSTLY in record.reasons or any(map(takes_programs, run_cases))
     # the time limit was reached, which is not the model's fault

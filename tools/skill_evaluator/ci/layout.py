@@ -25,9 +25,9 @@ from skill_evaluator.library.reading import parse_yaml, yaml_text
 from skill_evaluator.library.sources import NOT_READ, component_names, formats, source_of
 from skill_evaluator.library.sources.tree import folder_tree
 from skill_evaluator.library.versions import Problem
+from skill_evaluator.processes import map_in_processes
 from skill_evaluator.providers import PROVIDERS, Configuration
 from skill_evaluator.repository import Repository
-from skill_evaluator.scoring.parallel import map_in_processes
 
 WORKFLOWS = Path(".github", "workflows")
 EVALUATE = "evaluate.yml"

@@ -30,7 +30,7 @@ from skill_evaluator.library.scaffolding import IGNORED, IGNORED_IN_CONFIG, PLAC
 from skill_evaluator.library.sources import component_names, components_of, prompt_file, sources_in
 from skill_evaluator.library.versions import Problem, read_version
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
-from skill_evaluator.processes import ProcessResult, Program, child_environment, run_process
+from skill_evaluator.processes import ProcessResult, Program, child_environment, map_in_processes, run_process
 from skill_evaluator.providers import Configuration, find_key, missing_key, read_configuration
 from skill_evaluator.providers.base import ProviderError, Request, call_once, opened
 from skill_evaluator.providers.program import MODEL, VARIABLES, values_of
@@ -39,7 +39,6 @@ from skill_evaluator.records.archive import resolve_conflicts
 from skill_evaluator.records.integrity import LibraryAtCommit, library_at_commit, problems_of
 from skill_evaluator.records.summaries import AMOUNTS
 from skill_evaluator.repository import Repository
-from skill_evaluator.scoring.parallel import map_in_processes
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, listed
 

@@ -35,7 +35,6 @@ from skill_evaluator.scoring.answers import wait_for
 from skill_evaluator.scoring.scorer import open_scores
 from skill_evaluator.stats import rounded, total_or_none
 from skill_evaluator.text import counted, listed, nearest
-from skill_evaluator.verdicts.component import RecordedComponent
 from skill_evaluator.verdicts.decide.results import ComparisonResult, per_1000
 from skill_evaluator.verdicts.decide.rules import exit_code
 
@@ -69,7 +68,7 @@ def dry_run(request: EvaluationRequest) -> DryRun:
     """Estimate the calls and cost of an evaluation without a call. Raise SkillEvaluatorError if an input is invalid."""
     inputs = read_inputs(request)
     kinds = inputs.kinds
-    runs = plan_runs(replace(inputs, request=replace(inputs.request, dry_run=True))).runs
+    runs, _ = plan_runs(replace(inputs, request=replace(inputs.request, dry_run=True)))
     chosen = [case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)]
     _check_truth(inputs.component, chosen)
     estimates_of_model: dict[str, list[prices.CostEstimate]] = {}
@@ -336,9 +335,7 @@ def _compare_models(row: SwitchedComponent, evaluated: EvaluationResult, request
     new = records.get(request.new)
     if new is None or not new.complete:
         return replace(row, remark="; ".join(remarks))
-    component = evaluated.inputs.component
-    recorded = RecordedComponent(component=component, archive=Archive(component), settings=settings)
-    chosen = recorded.choose_models((request.old, request.new), new.skill_version)
+    chosen = evaluated.inputs.recorded().choose_models((request.old, request.new), new.skill_version)
     old, new = chosen.pairs[0].baseline, chosen.pairs[0].candidate
     assert old is not None  # noqa: S101  (a pair of models has both)
     is_new = old.run_id in {record.run_id for record in records.values()}

@@ -19,7 +19,7 @@ from pydantic import Field
 from skill_evaluator.errors import RunError
 from skill_evaluator.evaluation.pipeline import call_and_score
 from skill_evaluator.evaluation.request import EvaluationRequest, MutationRequest
-from skill_evaluator.evaluation.runs import Inputs, PlannedRuns, read_inputs
+from skill_evaluator.evaluation.runs import Inputs, read_inputs
 from skill_evaluator.files import FrozenModel, read_text
 from skill_evaluator.library.prompts import Message, Prompt
 from skill_evaluator.records.record import CaseRecord, Record
@@ -204,20 +204,20 @@ def mutate(request: MutationRequest, watch: Watch) -> MutationResult:
     mutants = [mutant for mutant in candidates if mutant in longest]
     if not mutants:
         raise RunError(f"the prompt of '{component.name}' has no part that can be removed")
-    planned = _runs(inputs, request.replicates, mutants)
+    runs = _runs(inputs, request.replicates, mutants)
     if request.dry_run:
         results = [MutantResult.view(mutant) for mutant in mutants]
-        estimates = [_estimate(run, inputs) for run in planned.runs]
+        estimates = [_estimate(run, inputs) for run in runs]
         calls, cost = sum(each.calls for each in estimates), total_or_none(each.cost_upper_usd for each in estimates)
     else:
         if inputs.models[0].provider == "replay":
             model_id = inputs.models[0].id
             raise RunError(f"'{model_id}' replays outputs and ignores the prompt; choose another model")
-        records = {record.run_id: record for _, record in call_and_score(planned, inputs, watch)}
-        calls = sum(replicate.answered for run in planned.runs for replicate in outcomes(run.folder).values())
+        records = {scored.record.run_id: scored.record for scored in call_and_score(runs, inputs, watch)}
+        calls = sum(replicate.answered for run in runs for replicate in outcomes(run.folder).values())
         results = _decide(mutants, records, inputs)
         cost = total_or_none(record.cost_usd for record in records.values())
-    first = planned.runs[0]
+    first = runs[0]
     return MutationResult.view(
         first.manifest,
         n_cases=len(first.manifest.cases),
@@ -251,7 +251,7 @@ def _read_inputs(request: MutationRequest) -> Inputs:
     return replace(inputs, cases=tuple(case for case in inputs.cases if case.labelled), judge=None)
 
 
-def _runs(inputs: Inputs, replicates: int, mutants: Sequence[Mutant]) -> PlannedRuns:
+def _runs(inputs: Inputs, replicates: int, mutants: Sequence[Mutant]) -> list[ComponentRun]:
     """Plan the runs of the whole prompt, its controls and the mutants. Raise RunError if there are too few cases."""
     component, seed = inputs.component, inputs.settings.seed
     size = RunSize(replicates=replicates, seed=seed, draft=True)
@@ -274,7 +274,7 @@ def _runs(inputs: Inputs, replicates: int, mutants: Sequence[Mutant]) -> Planned
         }
         changed = manifest.model_copy(update=update)
         runs.append(replace(plain, manifest=changed, folder=folder / name, component=mutated))
-    return PlannedRuns(runs=runs)
+    return runs
 
 
 def _run_id(mutant: Mutant) -> str:

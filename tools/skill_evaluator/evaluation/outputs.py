@@ -4,11 +4,12 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import RunError
+from skill_evaluator.evaluation.runs import Finished
 from skill_evaluator.judges.calibration.results import SentenceErrors, read_calibration
 from skill_evaluator.judges.modes.sentences import (
     SentenceAnswers,
@@ -33,8 +34,8 @@ from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
 from skill_evaluator.runner.session import Session
 from skill_evaluator.scoring.answer_views import CaseView, case_view, only_field, read_answers
 from skill_evaluator.scoring.answers import CheckScore, CheckScores
-from skill_evaluator.scoring.recording import Finished, Recorder
-from skill_evaluator.scoring.scorer import Scorer, open_scores
+from skill_evaluator.scoring.recording import Recorder
+from skill_evaluator.scoring.scorer import Scorer, open_scores, score_outcomes
 from skill_evaluator.stats import by_key, rounded, total_or_none
 from skill_evaluator.text import listed, nearest
 
@@ -51,15 +52,16 @@ class JudgedRun:
     stopped: str | None = None
 
 
-def judged_items(cases: Iterable[Case], answers: Mapping[Call, Replicate]) -> dict[Text, SentencesItem]:
+def judged_items(cases: Iterable[Case], outcomes: Iterable[Replicate]) -> dict[Text, SentencesItem]:
     """Return the distinct outputs to judge, by (case id, text). Refused and truncated outputs are omitted."""
     by_id = {case.id: (case, sentences) for case in cases if (sentences := case.sentences)}
     items: dict[Text, SentencesItem] = {}
-    for call, replicate in answers.items():
-        if call.case_id in by_id and replicate.completion is not None and replicate.failure is None:
-            case, sentences = by_id[call.case_id]
+    for replicate in outcomes:
+        case_id = replicate.call.case_id
+        if case_id in by_id and replicate.completion is not None and replicate.failure is None:
+            case, sentences = by_id[case_id]
             item = SentencesItem(input=case.document, output=replicate.output, sentences=sentences)
-            items[case.id, replicate.completion.text] = item
+            items[case_id, replicate.completion.text] = item
     return items
 
 
@@ -71,15 +73,16 @@ def judge_run(run: Run, cases: Sequence[Case], model: Model, session: Session, c
     configuration, manifest = session.configuration, run.manifest
     if lack := missing_key(model, configuration.kinds[model.provider], configuration.keys):
         return JudgedRun(stopped=f"{_NOT_JUDGED}: {model.id}: {lack}")
-    items = judged_items(cases, journal.outcomes(run.folder))
+    items = judged_items(cases, journal.outcomes(run.folder).values())
     folder = run.folder / journal.JUDGE
     judge = SentencesJudge(model=model, judged_run=manifest.run_id, seed=manifest.seed, folder=folder)
     results = ask_sentences(list(items.values()), judge, session)
     return judged_by(items, results, manifest.seed, configuration, config, model)
 
 
-def _read_judged_run(run: Run, cases: Sequence[Case], configuration: Configuration, config: Path) -> JudgedRun:
-    items = judged_items(cases, journal.outcomes(run.folder))
+def _read_judged_run(
+    run: Run, items: Mapping[Text, SentencesItem], configuration: Configuration, config: Path
+) -> JudgedRun:
     if not items:
         return JudgedRun()
     answers = read_sentence_answers(run.folder / journal.JUDGE)
@@ -205,20 +208,16 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
     _warn_of_changes(changed)
     answered = journal.outcomes(folder)
     planned = schedule_calls(tuple(run.manifest.cases), run.manifest.replicates)
-    calls = [call for call in planned if call in answered]
-    if not calls:
+    outcomes = [answered[call] for call in planned if call in answered]
+    if not outcomes:
         raise RunError(f"{folder} has no outputs yet; finish the run with `skill-evaluator evaluate`")
-    with open_scores(component, run_cases, len(calls)) as scores:
-        scorer = Scorer(component, run_cases, run.manifest.replicates, scores)
-        scorer.add_all(answered[call] for call in calls)
-        judged = _read_judged_run(run, run_cases, configuration, config)
-        scorer.take(judged.scores)
-        scorecard = scorer.scorecard()
-    stopped = judged.stopped if len(calls) == len(planned) else "unfinished: calls are missing"
+    judged = _read_judged_run(run, judged_items(run_cases, answered.values()), configuration, config)
+    scorecard = score_outcomes(component, run_cases, run.manifest.replicates, outcomes, judged.scores)
+    stopped = judged.stopped if len(outcomes) == len(planned) else "unfinished: calls are missing"
     recorder = Recorder.of(component, configuration, fixtures)
     record = recorder.record(run.model, run.manifest, scorecard, stopped=stopped, judge=judged.summary)
     write_record(folder / journal.RECORD, record)
-    return Finished(record=record, record_path=folder / journal.RECORD, folder=folder), component
+    return Finished(run=run, record=record, record_path=folder / journal.RECORD), component
 
 
 def explain(
@@ -245,23 +244,17 @@ def explain(
         print(f"warning: {record} was made from other outputs than {folder / journal.ANSWERS} has", file=sys.stderr)
     run_cases = _cases_of(folder, manifest.cases if case is None else [case], cases, "explained")
     answered = journal.outcomes(folder)
-    calls = [call for call in schedule_calls([each.id for each in run_cases], manifest.replicates) if call in answered]
-    with open_scores(component, run_cases, len(calls)) as scores:
-        scorer = Scorer(component, run_cases, manifest.replicates, scores)
-        scorer.add_all(answered[call] for call in calls)
+    planned = schedule_calls([each.id for each in run_cases], manifest.replicates)
+    outcomes = [answered[call] for call in planned if call in answered]
+    with open_scores(component, run_cases, len(outcomes)) as scores:
+        scorer = Scorer(scores, scores.cases, manifest.replicates)
+        scorer.add_all(outcomes)
         judged = read_sentence_answers(folder / journal.JUDGE)
-        scorer.take(scores_of(judged_items(run_cases, {call: answered[call] for call in calls}), judged, manifest.seed))
+        scorer.take(scores_of(judged_items(run_cases, outcomes), judged, manifest.seed))
         views = []
         for each in run_cases:
             replicates = [answered.get(Call(each.id, index)) for index in range(manifest.replicates)]
-            scored = scorer.by_replicate(each.id)
-            outcomes_of_case = {index: score.outcome for index, score in scored.items()}
-            answers = [
-                replace(answer, checks=scored[answer.index].checks, metrics=scored[answer.index].metrics)
-                if answer.index in scored
-                else replace(answer, metrics=dict.fromkeys(component.metrics))
-                for answer in read_answers(component, each, replicates, outcomes_of_case)
-            ]
+            answers = read_answers(component, each, replicates, scorer.by_replicate(each.id))
             views.append(case_view(component, each, answers))
     return manifest, views if field is None else only_field(views, component, _INDEX.sub("[]", field))
 

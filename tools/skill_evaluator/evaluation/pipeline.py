@@ -12,8 +12,8 @@ from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
 from skill_evaluator.evaluation.outputs import JudgedRun, judge_run
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.evaluation.runs import (
+    Finished,
     Inputs,
-    PlannedRuns,
     is_recordable,
     max_remaining_costs,
     plan_runs,
@@ -27,15 +27,15 @@ from skill_evaluator.records.archive import Archive, append_rows, read_entries
 from skill_evaluator.records.record import Record, short_digest, write_record
 from skill_evaluator.records.selection import runs_of_versions
 from skill_evaluator.runner.engine import make_calls
-from skill_evaluator.runner.journal import ANSWERS, RECORD, Run, check_writable, outcomes, read_manifest
+from skill_evaluator.runner.journal import ANSWERS, RECORD, ComponentRun, check_writable, outcomes, read_manifest
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.schedule import build_request
 from skill_evaluator.runner.session import Session, Watch, with_keys
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
-from skill_evaluator.scoring.recording import Finished, Recorder
+from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import Scorer, open_scores
 from skill_evaluator.text import counted
-from skill_evaluator.verdicts.component import RecordedComponent, RunSpread
+from skill_evaluator.verdicts.component import RunSpread
 from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.shipping import ModelRanking
@@ -50,12 +50,13 @@ _IGNORED = re.compile(r"/evals/(results|records)/|/(README\.md|CHANGELOG\.md|lea
 class EvaluationResult:
     """The runs of an evaluation, the verdict on the new version, and the ranking of its models.
 
-    `problems` are the errors of runs that could not be saved or reported. `judged` has the records that may get a
-    verdict, `archive` the records that they are compared with. `spreads` has the variation over reruns.
+    `runs` are the runs that had calls to make, `finished` all runs with a saved record. `problems` are the errors of
+    runs that could not be saved or reported. `judged` has the records that may get a verdict, `archive` the records
+    that they are compared with. `spreads` has the variation over reruns.
     """
 
     inputs: Inputs
-    planned: PlannedRuns
+    runs: Sequence[ComponentRun]
     finished: Sequence[Finished]
     problems: Sequence[SkillEvaluatorError]
     archive: Archive
@@ -67,13 +68,14 @@ class EvaluationResult:
     def is_recorded(self, record: Record) -> bool:
         """Return whether a record is saved among the component's records."""
         folder = self.inputs.component.records_dir
-        return any(run.record is record and run.record_path.parent == folder for run in self.finished)
+        return any(each.record is record and each.record_path.parent == folder for each in self.finished)
 
     def remaining(self, request: RequestT) -> RequestT:
         """Return the request with its limits, if any, reduced by the calls and cost of this evaluation."""
-        judges = [run.record.judged for run in self.finished if run.record.judged]
-        calls = sum(len(outcomes(run.folder)) for run in self.finished) + sum(judge.calls for judge in judges)
-        costs = [*(run.record.cost_usd for run in self.finished), *(judge.cost_usd for judge in judges)]
+        records = [each.record for each in self.finished]
+        judges = [record.judged for record in records if record.judged]
+        calls = sum(len(outcomes(each.folder)) for each in self.finished) + sum(judge.calls for judge in judges)
+        costs = [*(record.cost_usd for record in records), *(judge.cost_usd for judge in judges)]
         if request.max_calls is not None:
             request = replace(request, max_calls=max(0, request.max_calls - calls))
         if request.max_cost is not None:
@@ -82,22 +84,22 @@ class EvaluationResult:
 
     def changed_outputs(self) -> list[ChangedAnswers]:
         """Return the changed outputs of each compared model, or the reason if its baseline has no run folder here."""
-        changed, runs = [], {run.record.run_id: run for run in self.finished}
+        changed, finished = [], {each.record.run_id: each for each in self.finished}
         for model in self.verdict.models if self.verdict else ():
-            run = runs.get(model.candidate.run_id)
-            if run is not None and model.baseline is not None:
-                changed.append(self._changed_of(run, model.baseline.run_id))
+            candidate = finished.get(model.candidate.run_id)
+            if candidate is not None and model.baseline is not None:
+                changed.append(self._changed_of(candidate, model.baseline.run_id))
         return changed
 
-    def _changed_of(self, run: Finished, baseline_id: str) -> ChangedAnswers:
-        component, record, inputs = self.inputs.component, run.record, self.inputs
+    def _changed_of(self, candidate: Finished, baseline_id: str) -> ChangedAnswers:
+        component, record, inputs = self.inputs.component, candidate.record, self.inputs
         folders = [results / baseline_id for results in (inputs.results_dir, component.results_dir)]
         folder = next((folder for folder in folders if (folder / ANSWERS).exists()), None)
         if folder is None:
             command = f"`evaluate {component.name} --model {record.model_id} --rerun-baseline` runs it again here"
             absent = f"its run folder, which is not committed, is not on this machine; {command}"
             return ChangedAnswers(model_id=record.model_id, baseline=baseline_id, absent=absent)
-        baseline, answers = self.archive.record(baseline_id), (outcomes(folder), outcomes(run.folder))
+        baseline, answers = self.archive.record(baseline_id), (outcomes(folder), outcomes(candidate.folder))
         return ChangedAnswers(
             model_id=record.model_id,
             baseline=baseline_id,
@@ -107,17 +109,18 @@ class EvaluationResult:
 
     def resume_command(self) -> list[str]:
         """Return the command that resumes the unfinished runs, as arguments. Return [] if all runs are finished."""
-        final = {run.folder for run in self.finished if run.record.is_final or "model_retired" in run.record.reasons}
-        unfinished = [run for run in self.planned.runs if run.folder not in final]
+        finished = [each for each in self.finished if each.record.is_final or "model_retired" in each.record.reasons]
+        folders = {each.folder for each in finished}
+        unfinished = [run for run in self.runs if run.folder not in folders]
         if not unfinished:
             return []
-        request, stops = self.inputs.request, " ".join(run.record.stopped or "" for run in self.finished)
+        request, stops = self.inputs.request, " ".join(each.record.stopped or "" for each in self.finished)
         if "max_calls" in stops:
             answered = sum(replicate.answered for run in unfinished for replicate in outcomes(run.folder).values())
             request = replace(request, max_calls=sum(run.manifest.calls for run in unfinished) - answered)
         if "max_cost" in stops:
-            remaining = max_remaining_costs(self.planned, self.inputs).values()
-            costs = (*remaining, *(run.record.cost_usd for run in self.finished))
+            remaining = max_remaining_costs(self.runs, self.inputs).values()
+            costs = (*remaining, *(each.record.cost_usd for each in self.finished))
             request = replace(request, max_cost=round(sum(cost or 0.0 for cost in costs) + 0.01, 2))
         program = sys.argv[0]
         command = ["python", program] if program.endswith("evaluate_skill.py") else ["skill-evaluator", "evaluate"]
@@ -135,29 +138,19 @@ def evaluate(request: EvaluationRequest, watch: Watch) -> EvaluationResult:
     Pass the result to `write_reports`: a run without a report counts as unfinished.
     """
     inputs = read_inputs(request)
-    planned = plan_runs(inputs)
-    records = call_and_score(planned, inputs, watch)
-    finished, problems = _save(records, planned, inputs)
-    return _compare(finished, problems, planned, inputs)
+    runs, recorded = plan_runs(inputs)
+    scored = call_and_score(runs, inputs, watch)
+    finished, problems = _save(scored, recorded, inputs)
+    return _compare(finished, problems, runs, inputs)
 
 
-def call_and_score(planned: PlannedRuns, inputs: Inputs, watch: Watch) -> list[tuple[Run, Record]]:
-    """Call and score all runs whose model has a key. Return (run, record) of each of them."""
-    if not planned.runs:
+def call_and_score(planned: Sequence[ComponentRun], inputs: Inputs, watch: Watch) -> list[Finished]:
+    """Call and score all planned runs whose model has a key. Return these runs; their records are not saved."""
+    if not planned:
         return []
-    request, component = inputs.request, inputs.component
-    recorded = {(entry.model_id, entry.digests.get("settings")) for entry in read_entries(component.leaderboard_path)}
-    settings = {(run.model.id, short_digest(run.manifest.digests["settings"])) for run in planned.runs}
-    session = Session(
-        configuration=inputs,
-        watch=watch,
-        budget=Budget(request.max_cost, request.max_calls),
-        concurrency=request.concurrency,
-        limits=request.limits,
-        recorded_models={model_id for model_id, _ in settings & recorded},
-    )
-    usable = with_keys([run.model for run in planned.runs], inputs)
-    runs = [run for run in planned.runs if run.model.id in usable]
+    request, component, session = inputs.request, inputs.component, _session_of(planned, inputs, watch)
+    usable = with_keys([run.model for run in planned], inputs)
+    runs = [run for run in planned if run.model.id in usable]
     check_writable(inputs.results_dir)
     if any(is_recordable(run, request) for run in runs):
         check_writable(component.records_dir)
@@ -165,20 +158,17 @@ def call_and_score(planned: PlannedRuns, inputs: Inputs, watch: Watch) -> list[t
     with open_scores(component, cases, sum(run.manifest.calls for run in runs)) as scores:
         for case in cases:
             scores.undefined(case.id)  # raises FixtureError if a ground truth is too costly to score
-        scorers = {}
-        for run in runs:
-            run_cases = [case for case in cases if case.id in run.manifest.cases]
-            scorers[run.manifest.run_id] = Scorer(component, run_cases, run.manifest.replicates, scores)
+        manifests = [run.manifest for run in runs]
+        scorers = {manifest.run_id: Scorer(scores, manifest.cases, manifest.replicates) for manifest in manifests}
         components = {run.manifest.run_id: run.component for run in runs}
-        cases_by_id = {case.id: case for case in inputs.cases}
         failures = make_calls(
             session,
             runs,
-            lambda run, case_id: build_request(components[run.manifest.run_id], cases_by_id[case_id]),
+            lambda run, case_id: build_request(components[run.manifest.run_id], scores.cases[case_id]),
             lambda run, replicate: scorers[run.manifest.run_id].add(replicate),
         )
         recorder = Recorder.of(component, inputs, request.fixtures)
-        records = []
+        finished = []
         for run in runs:
             scorer, failure = scorers.pop(run.manifest.run_id), failures[run.manifest.run_id]
             stopped, judged = str(failure) if failure else None, JudgedRun()
@@ -186,46 +176,68 @@ def call_and_score(planned: PlannedRuns, inputs: Inputs, watch: Watch) -> list[t
                 judged = judge_run(run, cases, inputs.judge, session, request.config)
                 scorer.take(judged.scores)
             stopped, scorecard = stopped or judged.stopped, scorer.scorecard()
-            manifest = read_manifest(run.folder)  # the server's version is written during the calls
-            records.append(recorder.record(run.model, manifest, scorecard, stopped=stopped, judge=judged.summary))
-    is_rerun = [run.manifest.role == "again" for run in runs]
-    return list(zip(runs, _recorded(inputs).with_drift(records, is_rerun), strict=True))
+            run = replace(run, manifest=read_manifest(run.folder))  # the server is written during the calls
+            record = recorder.record(run.model, run.manifest, scorecard, stopped=stopped, judge=judged.summary)
+            finished.append(Finished(run=run, record=record, record_path=run.folder / RECORD))
+    is_rerun = [each.run.manifest.role == "again" for each in finished]
+    records = inputs.recorded().with_drift([each.record for each in finished], is_rerun)
+    return [replace(each, record=record) for each, record in zip(finished, records, strict=True)]
+
+
+def _session_of(planned: Sequence[ComponentRun], inputs: Inputs, watch: Watch) -> Session:
+    request, entries = inputs.request, read_entries(inputs.component.leaderboard_path)
+    recorded = {(entry.model_id, entry.digests.get("settings")) for entry in entries}
+    settings = {(run.model.id, short_digest(run.manifest.digests["settings"])) for run in planned}
+    return Session(
+        configuration=inputs,
+        watch=watch,
+        budget=Budget(request.max_cost, request.max_calls),
+        concurrency=request.concurrency,
+        limits=request.limits,
+        recorded_models={model_id for model_id, _ in settings & recorded},
+    )
 
 
 def _save(
-    records: Sequence[tuple[Run, Record]], planned: PlannedRuns, inputs: Inputs
+    scored: Sequence[Finished], recorded: Sequence[Finished], inputs: Inputs
 ) -> tuple[list[Finished], list[SkillEvaluatorError]]:
-    finished, problems = list(planned.finished), list[SkillEvaluatorError]()
-    for earlier in planned.finished:  # a full disk may have prevented the record in the run's folder
+    """Save the records of the scored runs. Return (all runs with a saved record, errors)."""
+    finished, problems = list(recorded), list[SkillEvaluatorError]()
+    for earlier in recorded:  # a full disk may have prevented the record in the run's folder
         if not (earlier.folder / RECORD).exists():
             write_record(earlier.folder / RECORD, earlier.record)
-    final = {record.run_id for _, record in records if record.is_final}
-    final |= {run.record.run_id for run in planned.finished if run.record.is_final}
-    for run, record in records:
+    final = {each.record.run_id for each in (*scored, *recorded) if each.record.is_final}
+    for each in scored:
+        record = each.record
         # a baseline is recorded only with the final run of the new version that was interleaved with it
         is_final = record.is_final and (not record.is_baseline or record.beside in final)
         try:
-            recorded = is_final and is_recordable(run, inputs.request)
-            finished.append(_save_record(run, record, inputs.component, recorded=recorded))
+            if is_final and is_recordable(each.run, inputs.request):
+                each = replace(each, record_path=_add_to_records(each, inputs.component))
+            write_record(each.folder / RECORD, record)
+            finished.append(each)
         except SkillEvaluatorError as problem:  # the other runs are still saved
             problems.append(problem)
     return finished, problems
 
 
 def _compare(
-    finished: Sequence[Finished], problems: Sequence[SkillEvaluatorError], planned: PlannedRuns, inputs: Inputs
+    finished: Sequence[Finished], problems: Sequence[SkillEvaluatorError], runs: Sequence[ComponentRun], inputs: Inputs
 ) -> EvaluationResult:
-    recorded = _recorded(inputs)
+    recorded = inputs.recorded()
     archive = recorded.archive
-    roles = {run.record.run_id: read_manifest(run.folder).role for run in finished}
-    final = {run.record.run_id: run.record for run in finished if run.record.is_final}
-    reruns_failed = any(run.manifest.reruns_failing for run in planned.runs)  # --failing needs both versions
-    judged = [record for record in final.values() if record.shard is None and roles[record.run_id] is None]
-    judged = [record for record in judged if not reruns_failed or record.beside in final]
-    archive.add(run.record for run in finished if roles[run.record.run_id] == "baseline")
+    final = {each.record.run_id: each for each in finished if each.record.is_final}
+    reruns_failed = any(run.manifest.reruns_failing for run in runs)  # --failing needs both versions
+    judged = [
+        each.record
+        for each in final.values()
+        if each.record.shard is None and each.run.manifest.role is None
+        if not reruns_failed or each.record.beside in final
+    ]
+    archive.add(each.record for each in finished if each.run.manifest.role == "baseline")
     verdict, ranking = None, None
     if judged:
-        partial = {run.manifest.run_id for run in planned.runs if not run.manifest.whole}
+        partial = {run.manifest.run_id for run in runs if not run.manifest.whole}
         verdict = recorded.verdict_on(judged, partial, asked_again=reruns_failed)
     ranked = [record for record in judged if record.complete]
     if not (inputs.request.cases or reruns_failed) and len({record.model_id for record in ranked}) == len(ranked) > 1:
@@ -235,11 +247,11 @@ def _compare(
     if verdict is not None and not all(record.draft for record in judged):
         ship = ranking.advice.words if ranking and ranking.advice.version else recorded.ship_words()
         verdict = verdict.model_copy(update={"ship": ship})
-    in_component = [run.record for run in finished if run.record_path.parent == inputs.component.records_dir]
-    repeated = [record for record in in_component if roles[record.run_id] == "again"]
+    in_component = [each for each in finished if each.record_path.parent == inputs.component.records_dir]
+    repeated = [each.record for each in in_component if each.run.manifest.role == "again"]
     return EvaluationResult(
         inputs=inputs,
-        planned=planned,
+        runs=runs,
         finished=finished,
         problems=problems,
         archive=archive,
@@ -250,24 +262,18 @@ def _compare(
     )
 
 
-def _recorded(inputs: Inputs) -> RecordedComponent:
-    return RecordedComponent(component=inputs.component, archive=Archive(inputs.component), settings=inputs.settings)
-
-
-def _save_record(run: Run, record: Record, component: Component, *, recorded: bool) -> Finished:
-    path = run.folder / RECORD
-    if recorded:
-        path = record_path(run, component)
-        try:
-            if record.has_row:
-                append_rows(component.leaderboard_path, record.skill, [record.row()], {path: record})
-            else:
-                write_record(path, record)
-        except LeaderboardError:  # the version was recorded with another prompt meanwhile; the paid outputs stay
-            write_record(run.folder / RECORD, record)
-            raise
-    write_record(run.folder / RECORD, record)
-    return Finished(record=record, record_path=path, folder=run.folder)
+def _add_to_records(scored: Finished, component: Component) -> Path:
+    """Add a record to the component's records, and its row, if any, to the leaderboard. Return the record's path."""
+    path, record = record_path(scored.run, component), scored.record
+    try:
+        if record.has_row:
+            append_rows(component.leaderboard_path, record.skill, [record.row()], {path: record})
+        else:
+            write_record(path, record)
+    except LeaderboardError:  # the version was recorded with another prompt meanwhile; the paid outputs stay
+        write_record(scored.folder / RECORD, record)
+        raise
+    return path
 
 
 def evaluate_at_each_save(request: EvaluationRequest, watch: Watch) -> Iterator[EvaluationResult]:

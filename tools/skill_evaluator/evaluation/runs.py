@@ -33,16 +33,16 @@ from skill_evaluator.records.archive import (
     read_entries,
     refusal_reason,
 )
-from skill_evaluator.records.record import SCORER_VERSION, read_record, short_digests
+from skill_evaluator.records.record import SCORER_VERSION, Record, read_record, short_digests
 from skill_evaluator.records.selection import default_baseline, runs_like
 from skill_evaluator.repository import Repository, tolerating_git
 from skill_evaluator.runner import journal
 from skill_evaluator.runner.journal import ComponentRun, Manifest, Role, Run, RunSize
 from skill_evaluator.runner.prices import input_sizes, max_call_cost, price_of, refuse_unpriced
 from skill_evaluator.runner.schedule import Shard, refuse_amounts, replicates_of_baseline
-from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted, listed
+from skill_evaluator.verdicts.component import RecordedComponent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +55,10 @@ class Inputs(Configuration):
     shard: Shard | None
     results_dir: Path
     judge: Model | None = None
+
+    def recorded(self) -> RecordedComponent:
+        """Return the component with its recorded runs, as they are now."""
+        return RecordedComponent(component=self.component, archive=Archive(self.component), settings=self.settings)
 
 
 def read_inputs(request: EvaluationRequest) -> Inputs:
@@ -162,30 +166,38 @@ _NO_REUSE_HINT = "(--no-reuse begins a new one)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedRuns:
-    """The runs to call, and the `finished` runs that are already recorded."""
+class Finished:
+    """A run with its record, and the path of the record (among the component's records if it is saved there)."""
 
-    runs: Sequence[ComponentRun]
-    finished: Sequence[Finished] = ()
+    run: Run
+    record: Record
+    record_path: Path
+
+    @property
+    def folder(self) -> Path:
+        """The run folder."""
+        return self.run.folder
 
 
-def plan_runs(inputs: Inputs) -> PlannedRuns:
-    """Return the runs to call, and resumed runs that are recorded. Raise RunError if options or records forbid it."""
+def plan_runs(inputs: Inputs) -> tuple[Sequence[ComponentRun], list[Finished]]:
+    """Return (runs to call, resumed runs that are recorded). Raise RunError if options or records forbid it."""
     request, recorded = inputs.request, read_entries(inputs.component.leaderboard_path)
+    runs: Sequence[ComponentRun]
+    finished: list[Finished] = []
     if request.resumed is not None:
-        planned = _resume_runs(inputs, request.resumed)
+        runs, finished = _resume_runs(inputs, request.resumed)
     else:
-        planned = _new_runs(inputs)
+        runs = _new_runs(inputs)
         if not (request.no_reuse or request.dry_run or request.draft or request.failing or request.invocation):
-            planned = _with_unfinished_runs(planned, inputs, [entry for entry in recorded if entry.complete])
-    for manifest in (run.manifest for run in planned.runs if is_recordable(run, request) and not run.manifest.draft):
+            runs, finished = _with_unfinished_runs(runs, inputs, [entry for entry in recorded if entry.complete])
+    for manifest in (run.manifest for run in runs if is_recordable(run, request) and not run.manifest.draft):
         refusal = refusal_reason(recorded, manifest.skill_version, manifest.digests["prompt"])
         if refusal is not None:
             raise RunError(f"'{inputs.component.name}' {refusal}")
-    new = [run for run in planned.runs if not run.folder.exists()]
+    new = [run for run in runs if not run.folder.exists()]
     for line in () if request.dry_run else baseline_notes(new):  # a dry run prints the notes with its estimates
         print(line, file=sys.stderr)
-    return planned
+    return runs, finished
 
 
 def is_recordable(run: Run, request: EvaluationRequest) -> bool:
@@ -193,7 +205,7 @@ def is_recordable(run: Run, request: EvaluationRequest) -> bool:
     return request.leaderboard and run.manifest.whole
 
 
-def _new_runs(inputs: Inputs) -> PlannedRuns:
+def _new_runs(inputs: Inputs) -> Sequence[ComponentRun]:
     request, component = inputs.request, inputs.component
     size = RunSize(
         replicates=request.replicates or inputs.settings.replicates,
@@ -212,19 +224,20 @@ def _new_runs(inputs: Inputs) -> PlannedRuns:
     new = [run for run in new if run.manifest.cases]
     if not new:
         raise RunError(f"no case of '{component.name}' is applicable to a model; see not_applicable in meta.json")
-    alone = PlannedRuns(runs=new)
     designed = request.with_baseline or request.failing or request.rerun_baseline
     has_no_verdict = request.draft or request.cases or request.shard or request.scenario
     plain = has_no_verdict or request.recorded_baseline or request.invocation  # jobs of a plan are designed by the plan
     if not designed and (plain or inputs.settings.policy.design != "beside"):
-        return alone
+        return new
     if request.failing and not (new := _failing_runs(new, inputs)):
-        return PlannedRuns(runs=[])
-    planned = PlannedRuns(runs=_design_runs(new, inputs) if designed else _interleaved_runs(new, inputs))
-    if not designed and (reason := _limit_message(alone, planned, inputs)):
+        return []
+    if designed:
+        return _design_runs(new, inputs)
+    interleaved = _interleaved_runs(new, inputs)
+    if reason := _limit_message(new, interleaved, inputs):
         print(f"warning: {component.name} is called without its baseline: {reason}", file=sys.stderr)
-        return alone
-    return planned
+        return new
+    return interleaved
 
 
 def baseline_notes(runs: Sequence[Run]) -> list[str]:
@@ -245,30 +258,31 @@ def baseline_notes(runs: Sequence[Run]) -> list[str]:
     return [f"{note} of {listed(ids)}{hint}" for note, ids in models.items()]
 
 
-def _limit_message(alone: PlannedRuns, interleaved: PlannedRuns, inputs: Inputs) -> str | None:
+def _limit_message(alone: Sequence[ComponentRun], interleaved: Sequence[ComponentRun], inputs: Inputs) -> str | None:
     """Return a message if a limit covers the new version `alone` but not both versions. Return None otherwise."""
     request, plans = inputs.request, (alone, interleaved)
     if request.max_calls is not None:
-        calls, both_calls = (sum(run.manifest.calls for run in planned.runs) for planned in plans)
+        calls, both_calls = (sum(run.manifest.calls for run in runs) for runs in plans)
         if calls <= request.max_calls < both_calls:
             covered = f"covers the new version (at most {calls:,} calls), but not both versions ({both_calls:,})"
             return f"--max-calls {request.max_calls:,} {covered}; raise it to compare them in one run"
     if request.max_cost is not None:  # a limit of the cost requires prices
-        cost, both_cost = (sum(c or 0.0 for c in max_remaining_costs(planned, inputs).values()) for planned in plans)
+        cost, both_cost = (sum(c or 0.0 for c in max_remaining_costs(runs, inputs).values()) for runs in plans)
         if cost <= request.max_cost < both_cost:
             covered = f"covers the new version (at most ${cost:,.2f}), but not both versions (${both_cost:,.2f})"
             return f"--max-cost {request.max_cost:g} {covered}; raise it to compare them in one run"
     return None
 
 
-def max_remaining_costs(planned: PlannedRuns, inputs: Inputs) -> dict[str, float | None]:
+def max_remaining_costs(runs: Iterable[ComponentRun], inputs: Inputs) -> dict[str, float | None]:
     """Return the maximum cost in USD of the remaining calls, by id of model or judge (None: no price).
 
     A judge's cost is that of all its calls, including those already made. Runs of models without a key are left out.
     """
     costs: dict[str, list[float | None]] = {}
-    usable = [run for run in planned.runs if not missing_key(run.model, inputs.kinds[run.model.provider], inputs.keys)]
-    for run in usable:
+    for run in runs:
+        if missing_key(run.model, inputs.kinds[run.model.provider], inputs.keys):
+            continue
         manifest, model = run.manifest, run.model
         cases = [case for case in inputs.cases if case.id in manifest.cases]
         outcomes = journal.outcomes(run.folder).items()
@@ -290,13 +304,15 @@ def record_path(run: Run, component: Component) -> Path:
     return component.records_dir / f"{run.manifest.run_id}.json"
 
 
-def _with_unfinished_runs(planned: PlannedRuns, inputs: Inputs, recorded: Sequence[RecordedRun]) -> PlannedRuns:
-    """Replace planned runs by unfinished runs of the same inputs on this machine.
+def _with_unfinished_runs(
+    planned: Sequence[ComponentRun], inputs: Inputs, recorded: Sequence[RecordedRun]
+) -> tuple[list[ComponentRun], list[Finished]]:
+    """Replace planned runs by unfinished runs of the same inputs on this machine. Return them as `plan_runs` does.
 
     An unfinished run with fewer calls than planned is extended to the planned cases and replicates.
     """
     request = inputs.request
-    runs = [run for run in planned.runs if not missing_key(run.model, inputs.kinds[run.model.provider], inputs.keys)]
+    runs = [run for run in planned if not missing_key(run.model, inputs.kinds[run.model.provider], inputs.keys)]
     earlier = {run.manifest.run_id: run for run in _earlier_runs(runs, inputs)}
     for invocation in sorted({invocation_of(name) for name in earlier}, reverse=True):
         names = [invocation + run.manifest.run_id.removeprefix(invocation_of(run.manifest.run_id)) for run in runs]
@@ -310,10 +326,10 @@ def _with_unfinished_runs(planned: PlannedRuns, inputs: Inputs, recorded: Sequen
             return _resume_runs(replace(inputs, request=request), invocation)
     continuable = [run for run in earlier.values() if _is_continuable(run, recorded)]
     runs_or_parts = []
-    for run in planned.runs:
+    for run in planned:
         parts = [part for part in continuable if part.manifest.is_part_of(run.manifest)]
         runs_or_parts.append(_extended(parts[-1], run) if parts else run)
-    return PlannedRuns(runs=runs_or_parts)
+    return runs_or_parts, []
 
 
 def _extended(unfinished: Run, run: ComponentRun) -> ComponentRun:
@@ -350,7 +366,7 @@ def _is_continuable(run: Run, recorded: Sequence[RecordedRun]) -> bool:
     return newest <= invocation_of(run.manifest.run_id) and journal.is_unfinished(run.folder)
 
 
-def _resume_runs(inputs: Inputs, name: str) -> PlannedRuns:
+def _resume_runs(inputs: Inputs, name: str) -> tuple[list[ComponentRun], list[Finished]]:
     component = inputs.component
     unfinished, finished = [], []
     for run in _saved_runs(inputs, name):
@@ -363,8 +379,8 @@ def _resume_runs(inputs: Inputs, name: str) -> PlannedRuns:
         if record.has_row:  # a crash may have prevented its row
             append_rows(component.leaderboard_path, component.name, [record.row()])
         print(f"{run.manifest.run_id} is recorded{complete}: there is nothing to resume", file=sys.stderr)
-        finished.append(Finished(record=record, record_path=path, folder=run.folder))
-    return PlannedRuns(runs=unfinished, finished=finished)
+        finished.append(Finished(run=run, record=record, record_path=path))
+    return unfinished, finished
 
 
 def _saved_runs(inputs: Inputs, name: str) -> list[ComponentRun]:

@@ -23,7 +23,7 @@ from skill_evaluator.library.sources import SourceLocation, numbered, recorded_i
 from skill_evaluator.library.sources.tree import OWN, SourceComponent, written_own
 from skill_evaluator.library.tables import ENDINGS, CaseRows, Columns, read_table
 from skill_evaluator.metrics import DEFAULT_METRICS, METRICS, REPRODUCIBILITY, accuracy_metrics
-from skill_evaluator.metrics.base import Metric
+from skill_evaluator.metrics.accuracy import Metric
 from skill_evaluator.parsing import Output
 from skill_evaluator.stats import quantile
 from skill_evaluator.text import canonical_json, digest, nearest, nearest_path

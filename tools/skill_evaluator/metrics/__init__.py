@@ -10,8 +10,16 @@ from functools import partial
 from skill_evaluator import plugins
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.metrics import agreement
-from skill_evaluator.metrics.accuracy import checks, exact_match, field_level_f1, jaccard, schema_valid
-from skill_evaluator.metrics.base import AgreementMetric, Metric, checked_score
+from skill_evaluator.metrics.accuracy import (
+    Metric,
+    checked_score,
+    checks,
+    exact_match,
+    field_level_f1,
+    jaccard,
+    schema_valid,
+)
+from skill_evaluator.metrics.agreement import AgreementMetric
 from skill_evaluator.metrics.tree_similarity import tree_similarity
 from skill_evaluator.text import nearest
 

@@ -1,13 +1,83 @@
 """Accuracy metrics: scores of one output, most of them by comparison with the ground truth, and pass^k."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from math import comb
+from numbers import Real
+from typing import Any, Literal
 
-from skill_evaluator.comparing.comparison import counted_weight
-from skill_evaluator.metrics.base import Comparison
+from skill_evaluator import plugins
+from skill_evaluator.comparing.comparison import ComparedLeaf, MemoizedValue, compare_values, counted_weight
+from skill_evaluator.comparing.field_plan import FieldPlan
+from skill_evaluator.errors import ConfigError
 
 KS = (1, 2, 3, 5, 10)  # values of k in pass^k
+
+
+class Comparison:
+    """One parsed output and its ground truth; `truth` is None for the truth null and for a case without a truth."""
+
+    def __init__(
+        self,
+        truth: Any,
+        output: Any,
+        plan: FieldPlan | None = None,
+        is_valid: bool = True,
+        checks: Sequence[tuple[float, float | None]] = (),
+    ) -> None:
+        """Prepare the comparison. Without a plan, leaves are compared by the type of their values.
+
+        `is_valid` is whether the output validates against the schema; `checks` are pairs (weight, score).
+        """
+        self.plan = plan or FieldPlan()
+        self.memoized_truth = MemoizedValue(truth, self.plan)
+        self.memoized_output = MemoizedValue(output, self.plan)
+        self.truth, self.output = self.memoized_truth.value, self.memoized_output.value
+        self.is_valid, self.checks = is_valid, checks
+
+    @cached_property
+    def rows(self) -> list[ComparedLeaf]:
+        """The compared leaves of truth and output."""
+        return compare_values(self.memoized_truth, self.memoized_output)
+
+
+# The arrays whose item order does not change the score. "all": all that are not declared `ordered`; "outer": those of
+# them that are not inside an item of another array.
+UnorderedArrays = Literal["all", "outer", "none"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One accuracy metric. `score` is a pure function of a comparison; it returns 0 to 1, or None if undefined.
+
+    `unparseable` is the score of an unparseable output (None: not measured). `symmetric`: the score stays
+    the same if truth and output are swapped. `unordered_arrays`: the arrays whose item order does not matter. The last
+    two are for tests (`tests/metrics/test_common.py`); a metric of another package may omit them.
+    """
+
+    score: Callable[[Comparison], float | None]
+    needs_truth: bool = True
+    unparseable: float | None = None
+    symmetric: bool | None = None
+    unordered_arrays: UnorderedArrays | None = None
+
+
+def apply_metrics(metrics: Mapping[str, Metric], comparison: Comparison, *, labelled: bool) -> dict[str, float | None]:
+    """Return the scores by metric. Scores are None if undefined, or if they need a truth and the case has none."""
+    return {
+        name: metric.score(comparison) if labelled or not metric.needs_truth else None
+        for name, metric in metrics.items()
+    }
+
+
+def checked_score(name: str, score: Callable[[Comparison], Any], comparison: Comparison) -> float | None:
+    """Return the score of a plugin's metric. Raise ConfigError if it fails or returns neither None nor 0 to 1."""
+    value = plugins.call(f"metric '{name}'", score, comparison)
+    if value is not None and not (isinstance(value, Real) and 0 <= float(value) <= 1):
+        raise ConfigError(f"metric '{name}' returned {value!r:.80}, which is neither None nor a number from 0 to 1")
+    return None if value is None else float(value)
 
 
 def schema_valid(comparison: Comparison) -> float:

@@ -2,21 +2,139 @@
 
 import json
 import random
-from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import fsum
 from operator import mul
+from typing import Literal
 
-from skill_evaluator.comparing.array_items import MemoizedValue
-from skill_evaluator.comparing.comparison import compare_values, counted_weight
-from skill_evaluator.metrics.base import CaseOutputs
-from skill_evaluator.metrics.fields import field_values
+from skill_evaluator.comparing.comparison import MemoizedValue, compare_values, counted_weight, values_by_path
+from skill_evaluator.comparing.field_plan import FieldPlan
+from skill_evaluator.metrics.accuracy import UnorderedArrays
+from skill_evaluator.metrics.fields import FieldCounts
 
+FieldValues = Mapping[str, Counter[Hashable]]
+Stability = Literal["stable_right", "stable_wrong", "stable", "flaky", "unscored"]
 CountedOutput = tuple[MemoizedValue, int]  # an output and its count
 _SAMPLED_PAIRS = 2_000
 _MAX_OUTPUTS_FOR_ALL_PAIRS = 63  # pairs of more distinct outputs are sampled
+OutputTally = tuple[defaultdict[str, Counter[Hashable]], defaultdict[str, Counter[int]]]
+"""Counts over the parsed outputs of a case: of values by leaf path, and of array lengths by array path."""
+
+
+@dataclass(slots=True)
+class CaseOutputs:
+    """All `n` outputs of one case: `groups` counts parsed outputs by canonical JSON, `raw` counts raw texts."""
+
+    plan: FieldPlan = field(default_factory=FieldPlan)
+    groups: Counter[str] = field(default_factory=Counter)
+    raw: Counter[Hashable] = field(default_factory=Counter)
+    n: int = 0
+    _tally: OutputTally | None = field(default=None, repr=False)
+
+    def add(self, raw: Hashable, canonical: str | None) -> None:
+        """Add an output: its raw text or a digest of it, and its canonical JSON, or None if it is unparseable."""
+        self.n += 1
+        self._tally = None
+        self.raw[raw] += 1
+        if canonical is not None:
+            self.groups[canonical] += 1
+
+    @property
+    def unparsed(self) -> int:
+        """The number of unparseable outputs."""
+        return self.n - self.groups.total()
+
+    @property
+    def pairs(self) -> int:
+        """The number of unordered pairs of outputs."""
+        return self.n * (self.n - 1) // 2
+
+    @property
+    def equal_pairs(self) -> int:
+        """The number of pairs whose parsed outputs are equal JSON values."""
+        return sum(count * (count - 1) // 2 for count in self.groups.values())
+
+    def tally(self) -> OutputTally:
+        """Return the counts of values by leaf path and of array lengths by array path, over the parsed outputs."""
+        if self._tally is None:
+            value_counts, length_counts = self._tally = defaultdict(Counter), defaultdict(Counter)
+            for text, count in self.groups.items():
+                values, lengths = values_by_path(json.loads(text), self.plan)
+                for path, value in values.items():
+                    value_counts[path][value] += count
+                for path, length in lengths.items():
+                    length_counts[path][length] += count
+        return self._tally
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgreementMetric:
+    """One reproducibility metric. `score` is a pure function of a case's outputs; it returns None if undefined.
+
+    The score is 0 to 1 (best), or 1 (best) to the number of outputs if `is_count`. `reads_raw_text`: raw texts are
+    compared, so key order matters. `unordered_arrays` is as in `Metric`.
+    """
+
+    score: Callable[[CaseOutputs], float | None]
+    is_count: bool = False
+    reads_raw_text: bool = False
+    unordered_arrays: UnorderedArrays | None = None
+
+
+def field_values(outputs: CaseOutputs) -> dict[str, Counter[Hashable]]:
+    """Return the counts of canonical values by leaf path, over the parsed outputs of a case. None means absent.
+
+    An array path counts the multiset of its values as one value. The paths are those in the schema and in the outputs.
+    """
+    paths = (path for path, rule in outputs.plan.leaves.items() if rule.compare != "ignore")
+    values: dict[str, Counter[Hashable]] = {path: Counter() for path in paths}
+    parsed = outputs.groups.total()
+    for path, path_values in outputs.tally()[0].items():
+        values.setdefault(path, Counter()).update(path_values)
+    for counts in values.values():
+        absent = parsed - counts.total()
+        if absent:
+            counts[None] = absent
+    return values
+
+
+def field_profile(
+    outputs: CaseOutputs, values: FieldValues, fields: Mapping[str, FieldCounts] | None
+) -> dict[str, Stability]:
+    """Return the stability of each leaf path of one case, from its outputs and their `field_values`.
+
+    - `unscored`: fewer than two outputs, none parsed, or free text that does not count (no `threshold`);
+    - `stable_right`: every output was parsed, and right by the field's rule (all leaves of an array path);
+    - `stable_wrong`: every output was parsed, all have the same canonical value, and none was right;
+    - `flaky`: otherwise, for example if an output could not be parsed.
+
+    `fields` are the total counts of the parsed outputs. If it is None (no ground truth), a field is `stable` if every
+    output was parsed and has the same canonical value. Absent is a value. An array path is compared by the multiset of
+    its values; if items swap values between outputs, the field is `flaky`.
+
+    >>> outputs = CaseOutputs()
+    >>> for text in ('{"a":1,"b":1,"c":1}', '{"a":1,"b":1,"c":2}'): outputs.add(text, text)
+    >>> field_profile(outputs, field_values(outputs), {"b": FieldCounts(flawed=2), "c": FieldCounts(flawed=1)})
+    {'a': 'stable_right', 'b': 'stable_wrong', 'c': 'flaky'}
+    """
+    parsed = outputs.groups.total()
+    standings: dict[str, Stability] = {}
+    for path in dict.fromkeys((*values, *(fields or ()))):
+        is_constant = len(values.get(path, ())) < 2  # a path only in the truth has no values
+        if outputs.n < 2 or not parsed or not outputs.plan.leaf(path).counts:
+            standings[path] = "unscored"
+        elif parsed < outputs.n:
+            standings[path] = "flaky"
+        elif fields is None:
+            standings[path] = "stable" if is_constant else "flaky"
+        elif path not in fields or not fields[path].flawed:
+            standings[path] = "stable_right"
+        else:
+            standings[path] = "stable_wrong" if is_constant and fields[path].flawed == outputs.n else "flaky"
+    return standings
 
 
 def pairwise_exact_match(outputs: CaseOutputs) -> float | None:

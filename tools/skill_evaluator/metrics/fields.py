@@ -1,18 +1,12 @@
-"""Results by field: counts of leaves, confused labels, similarity of texts, fill rates, values, and stability."""
+"""Results by field: counts of leaves, confused labels, similarity of texts, and fill rates."""
 
 import re
-from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Literal
 
 from skill_evaluator.comparing.comparators import rouge_l, token_f1
 from skill_evaluator.comparing.comparison import ComparedLeaf
-from skill_evaluator.metrics.base import CaseOutputs
 from skill_evaluator.text import canonical_json, normalise
-
-FieldValues = Mapping[str, Counter[Hashable]]
-Stability = Literal["stable_right", "stable_wrong", "stable", "flaky", "unscored"]
 
 
 def macro_f1(confusion: Mapping[tuple[str | None, str | None], int]) -> float | None:
@@ -126,56 +120,3 @@ def label(value: object) -> str:
         return canonical_json(value)
     text = normalise(value)
     return canonical_json(text) if _LIKE_JSON.fullmatch(text) else text
-
-
-def field_values(outputs: CaseOutputs) -> dict[str, Counter[Hashable]]:
-    """Return the counts of canonical values by leaf path, over the parsed outputs of a case. None means absent.
-
-    An array path counts the multiset of its values as one value. The paths are those in the schema and in the outputs.
-    """
-    paths = (path for path, rule in outputs.plan.leaves.items() if rule.compare != "ignore")
-    values: dict[str, Counter[Hashable]] = {path: Counter() for path in paths}
-    parsed = outputs.groups.total()
-    for path, path_values in outputs.tally()[0].items():
-        values.setdefault(path, Counter()).update(path_values)
-    for counts in values.values():
-        absent = parsed - counts.total()
-        if absent:
-            counts[None] = absent
-    return values
-
-
-def field_profile(
-    outputs: CaseOutputs, values: FieldValues, fields: Mapping[str, FieldCounts] | None
-) -> dict[str, Stability]:
-    """Return the stability of each leaf path of one case, from its outputs and their `field_values`.
-
-    - `unscored`: fewer than two outputs, none parsed, or free text that does not count (no `threshold`);
-    - `stable_right`: every output was parsed, and right by the field's rule (all leaves of an array path);
-    - `stable_wrong`: every output was parsed, all have the same canonical value, and none was right;
-    - `flaky`: otherwise, for example if an output could not be parsed.
-
-    `fields` are the total counts of the parsed outputs. If it is None (no ground truth), a field is `stable` if every
-    output was parsed and has the same canonical value. Absent is a value. An array path is compared by the multiset of
-    its values; if items swap values between outputs, the field is `flaky`.
-
-    >>> outputs = CaseOutputs()
-    >>> for text in ('{"a":1,"b":1,"c":1}', '{"a":1,"b":1,"c":2}'): outputs.add(text, text)
-    >>> field_profile(outputs, field_values(outputs), {"b": FieldCounts(flawed=2), "c": FieldCounts(flawed=1)})
-    {'a': 'stable_right', 'b': 'stable_wrong', 'c': 'flaky'}
-    """
-    parsed = outputs.groups.total()
-    standings: dict[str, Stability] = {}
-    for path in dict.fromkeys((*values, *(fields or ()))):
-        is_constant = len(values.get(path, ())) < 2  # a path only in the truth has no values
-        if outputs.n < 2 or not parsed or not outputs.plan.leaf(path).counts:
-            standings[path] = "unscored"
-        elif parsed < outputs.n:
-            standings[path] = "flaky"
-        elif fields is None:
-            standings[path] = "stable" if is_constant else "flaky"
-        elif path not in fields or not fields[path].flawed:
-            standings[path] = "stable_right"
-        else:
-            standings[path] = "stable_wrong" if is_constant and fields[path].flawed == outputs.n else "flaky"
-    return standings

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
-from skill_evaluator.metrics.base import Comparison
+from skill_evaluator.metrics.accuracy import Comparison
 from skill_evaluator.text import frozen
 
 _MAX_CELLS = 20_000_000  # table cells that are filled in about 10 s

@@ -29,8 +29,7 @@ from skill_evaluator.identifiers import (
 )
 from skill_evaluator.library.config import IGNORABLE
 from skill_evaluator.library.prompts import DOCUMENT, TURNS
-from skill_evaluator.metrics.agreement import ArrayLengths
-from skill_evaluator.metrics.fields import Stability
+from skill_evaluator.metrics.agreement import ArrayLengths, Stability
 from skill_evaluator.parsing import NotJson
 from skill_evaluator.records.summaries import (
     LATER,
@@ -43,7 +42,6 @@ from skill_evaluator.records.summaries import (
     FieldSummary,
     JudgedChecks,
     Latency,
-    RowTokens,
     Server,
     Summary,
     Tokens,
@@ -297,6 +295,10 @@ class RowAccuracy(FrozenModel):
     ci95: tuple[float, float] | None
 
 
+def _without_cache_counts(tokens: Tokens) -> Tokens:
+    return tokens.model_copy(update={"cache_read": None, "cache_write": None, "uncached": None})
+
+
 class CaseRow(FrozenModel):
     """A case on the leaderboard. `accuracy`: means over its scored replicates, or None if no replicate was scored.
 
@@ -342,7 +344,7 @@ class Row(_Run):
     accuracy: dict[str, RowAccuracy]
     reproducibility: dict[str, Annotated[float | None, _extract("strict_mean")]]
     failures: dict[str, NonNegativeInt]
-    tokens: RowTokens
+    tokens: Annotated[Tokens, AfterValidator(_without_cache_counts)]
     cost_usd: Usd | None
     latency_s: Latency
     digests: Annotated[dict[str, Digest], AfterValidator(short_digests)]

@@ -134,14 +134,6 @@ class FailedCalls(FrozenModel):
     message: str = ""
 
 
-class RowTokens(FrozenModel):
-    """Tokens of a run on the leaderboard, as in `Tokens`."""
-
-    input: NonNegativeInt | None
-    output: NonNegativeInt | None
-    hit_rate: Share | None = LATER
-
-
 class Tokens(FrozenModel):
     """Tokens of a run, counted by the vendor (None: unknown). `hit_rate`: share of input tokens read from a cache."""
 

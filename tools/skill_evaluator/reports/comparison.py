@@ -33,7 +33,7 @@ from skill_evaluator.display.pages import (
 )
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.identifiers import UNNAMED
-from skill_evaluator.metrics.fields import Stability
+from skill_evaluator.metrics.agreement import Stability
 from skill_evaluator.records.record import served_text
 from skill_evaluator.reports import summary
 from skill_evaluator.stats import by_key

@@ -22,6 +22,7 @@ from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR, SkillEvaluatorError
 from skill_evaluator.evaluation.many import DryRun
 from skill_evaluator.evaluation.pipeline import EvaluationResult
+from skill_evaluator.evaluation.runs import Finished
 from skill_evaluator.files import replace_text
 from skill_evaluator.records.record import SCORED, Record, fault_lines
 from skill_evaluator.records.summaries import MIN_LABELS, FieldSummary
@@ -32,7 +33,6 @@ from skill_evaluator.reports.summary import ComparisonSummary, Reader, conclude,
 from skill_evaluator.runner.journal import REPORT
 from skill_evaluator.runner.prices import AMOUNTS, Forecast
 from skill_evaluator.scoring.answer_views import ChangedAnswers
-from skill_evaluator.scoring.recording import Finished
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.component import RunSpread
 from skill_evaluator.verdicts.decide.results import ComparisonResult
@@ -59,13 +59,14 @@ def evaluation_json(done: EvaluationResult, changes: Sequence[ChangedAnswers] = 
     }
 
 
-def run_json(run: Finished) -> dict[str, Any]:
+def run_json(finished: Finished) -> dict[str, Any]:
     """Return the JSON value of a run: its record without the scores of single outputs, its digest and its files."""
-    value = run.record.model_dump(mode="json", exclude={"schema_version", "draft", "faults"})
+    record = finished.record
+    value = record.model_dump(mode="json", exclude={"schema_version", "draft", "faults"})
     cases = [{key: case[key] for key in _CASE_KEYS} for case in value.pop("per_case")]
-    last = run.record.model_dump(mode="json", include={"draft", "faults"})
-    paths = {"record": str(run.record_path), "run_folder": str(run.folder)}
-    return {**value, "digest": run.record.row().digest, "per_case": cases, **last, **paths}
+    last = record.model_dump(mode="json", include={"draft", "faults"})
+    paths = {"record": str(finished.record_path), "run_folder": str(finished.folder)}
+    return {**value, "digest": record.row().digest, "per_case": cases, **last, **paths}
 
 
 def evaluation_page(
@@ -117,10 +118,8 @@ def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> Compar
 def _run_names(done: EvaluationResult) -> dict[str, str]:
     """Map each run id to the argument of `explain`: the folder's name, or its path if outside the component."""
     results_dir = done.inputs.component.results_dir
-    return {
-        run.record.run_id: run.folder.name if run.folder.parent == results_dir else str(run.folder)
-        for run in done.finished
-    }
+    folders = {each.record.run_id: each.folder for each in done.finished}
+    return {run_id: folder.name if folder.parent == results_dir else str(folder) for run_id, folder in folders.items()}
 
 
 def _spread_words(spread: RunSpread) -> str:

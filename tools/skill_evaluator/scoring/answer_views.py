@@ -12,7 +12,7 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.parsing import Parsed, split_reasoning
 from skill_evaluator.records.record import NOT_RUN, SCORED, UNPARSEABLE, CaseRecord, Record, check_path
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.answers import TOO_COSTLY, CheckScore, CheckScores
+from skill_evaluator.scoring.answers import TOO_COSTLY, CheckScore, CheckScores, Scored
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import ValueChange, canonical_json, count_leaves, differences, nearest_path
 
@@ -70,28 +70,30 @@ def read_answers(
     component: Component,
     case: Case,
     replicates: Iterable[Replicate | None],
-    outcomes: Mapping[int, str] | None = None,
+    scored: Mapping[int, Scored] | None = None,
     max_chars: int | None = None,
 ) -> list[Answer]:
     """Return one `Answer` per replicate, in the same order. A replicate of None was not run.
 
-    `outcomes` has the outcomes of outputs by index; by default they are `scored`, or `unparseable` if parsing fails.
+    `scored` has the scores of outputs by index. If it is None, outputs are `scored`, or `unparseable` if parsing fails.
     Texts over `max_chars` are not parsed.
     """
     answers = []
+    unscored = Scored(outcome=NOT_RUN, metrics=dict.fromkeys(component.metrics))
     for index, replicate in enumerate(replicates):
+        scores = (scored or {}).get(index, unscored)
+        answer = Answer(index=index, outcome=NOT_RUN, replicate=replicate, metrics=scores.metrics, checks=scores.checks)
         if replicate is None or replicate.completion is None or replicate.failure is not None:
-            kind = replicate.failure.kind if replicate and replicate.failure else NOT_RUN
-            answers.append(Answer(index=index, outcome=kind, replicate=replicate))
+            failure = replicate.failure if replicate else None
+            answers.append(replace(answer, outcome=failure.kind) if failure else answer)
             continue
-        text = replicate.completion.text
-        outcome = SCORED if outcomes is None else outcomes.get(index, NOT_RUN)
+        text, outcome = replicate.completion.text, SCORED if scored is None else scores.outcome
         parsed = None if max_chars and len(text) > max_chars else parse_case_output(component, case, text)
         too_costly = outcome == UNPARSEABLE and parsed is not None and parsed.form is not None
         if outcome == SCORED and parsed is not None and parsed.form is None:  # the schema changed since the run
             outcome = UNPARSEABLE
         shown = None if too_costly else parsed
-        answers.append(Answer(index=index, outcome=outcome, replicate=replicate, parsed=shown, too_costly=too_costly))
+        answers.append(replace(answer, outcome=outcome, parsed=shown, too_costly=too_costly))
     return answers
 
 
@@ -193,19 +195,21 @@ def recorded_case_view(
 
     `changed` is a reason not to compare the outputs with the ground truth, or None. Huge outputs are not compared.
     """
-    outcomes = dict(enumerate(recorded.outcomes))
     metrics = {name: dict(enumerate(scores)) for name, scores in recorded.replicates.items()}
     digests = {check.id: check.digest for check in case.checks}
     same = {name: check for name, check in recorded.checks.items() if digests.get(name) == check.digest}
     checks = {name: dict(enumerate(check.scores)) for name, check in same.items()}
-    answers = [
-        replace(
-            answer,
-            metrics={name: scores.get(answer.index) for name, scores in metrics.items()},
-            checks={name: CheckScore(scores.get(answer.index)) for name, scores in checks.items()},
-            unmarked=(changed or _unmarked_reason(case, answer)) if answer.outcome == SCORED else None,
+    scored = {
+        index: Scored(
+            outcome=outcome,
+            metrics={name: scores.get(index) for name, scores in metrics.items()},
+            checks={name: CheckScore(scores.get(index)) for name, scores in checks.items()},
         )
-        for answer in read_answers(component, case, replicates, outcomes, _MAX_MARKED_CHARS)
+        for index, outcome in enumerate(recorded.outcomes)
+    }
+    answers = [
+        replace(answer, unmarked=changed or _unmarked_reason(case, answer)) if answer.outcome == SCORED else answer
+        for answer in read_answers(component, case, replicates, scored, _MAX_MARKED_CHARS)
     ]
     return case_view(component, case, answers, max_outputs)
 

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from skill_evaluator.checks import call_function, passes
-from skill_evaluator.comparing.array_items import arrays_in, pairs_by_best
 from skill_evaluator.comparing.comparators import COMPARATORS
+from skill_evaluator.comparing.comparison import arrays_in, pairs_by_best
 from skill_evaluator.comparing.declarations import same_value
 from skill_evaluator.comparing.field_plan import FieldPlan
 from skill_evaluator.errors import ConfigError, FixtureError
@@ -20,15 +20,22 @@ from skill_evaluator.library.cases import Case, parse_case_output
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.prompts import File
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
-from skill_evaluator.metrics.accuracy import share_passed
-from skill_evaluator.metrics.agreement import ArrayLengths, array_lengths, field_stability_by_path
-from skill_evaluator.metrics.base import CaseOutputs, Comparison, apply_metrics
-from skill_evaluator.metrics.fields import FieldCounts, FieldValues, Stability, field_values, per_field
+from skill_evaluator.metrics.accuracy import Comparison, apply_metrics, share_passed
+from skill_evaluator.metrics.agreement import (
+    ArrayLengths,
+    CaseOutputs,
+    FieldValues,
+    Stability,
+    array_lengths,
+    field_stability_by_path,
+    field_values,
+)
+from skill_evaluator.metrics.fields import FieldCounts, per_field
 from skill_evaluator.parsing import Expected, Parsed, parse_output, split_reasoning
+from skill_evaluator.processes import Workers
 from skill_evaluator.providers.base import Usage
 from skill_evaluator.records.record import ANSWERED, CHECKS_METRIC, SCORED, UNPARSEABLE, CheckRecord
 from skill_evaluator.records.summaries import FailedCalls
-from skill_evaluator.scoring.parallel import Workers
 from skill_evaluator.text import canonical_json, count_leaves, digest
 
 
@@ -360,7 +367,9 @@ class AnswerScorer:
         ):
             import scipy.optimize  # noqa: F401 - imported once here instead of in every worker
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        self._workers = Workers(self._run_task, component.limits, min(cores, max(calls, len(cases), 1)))
+        count = min(cores, max(calls, len(cases), 1))
+        limits = component.limits
+        self._workers = Workers(self._run_task, limits.score_seconds, limits.score_megabytes, count)
         for case in cases:
             if case.labelled and case.id not in self._short:
                 task = ("undefined", case.id)

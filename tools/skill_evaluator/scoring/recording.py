@@ -64,15 +64,6 @@ KeyT = TypeVar("KeyT", str, tuple[str, str])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
-    """A run with its record, the path of the record (among the component's records if saved there), and its folder."""
-
-    record: Record
-    record_path: Path
-    folder: Path
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Recorder:
     """Builds the records of runs of one component. `kinds` has the providers by name.
 
@@ -147,17 +138,15 @@ class Recorder:
         kind = self.kinds[model.provider]
         sampling = kind.sampling(model)
         is_unset = model.profile == "deterministic" and "temperature" in sampling.unavailable and not kind.free
-        return ModelSettings(
+        return ModelSettings.view(
+            model,
             api_model=model.api_name,
             profile="unset" if is_unset else model.profile,  # the vendor's default temperature applies
-            structured_output=model.structured_output,
             max_output_tokens=model.params.max_output_tokens,
             sent=dict(sampling.sent),
             unavailable=list(sampling.unavailable),
             params={name: value for name, value in model.params.extra.items() if name not in sampling.unavailable},
             base_url=model.public_url,
-            place=model.place,
-            region=model.region,
             timeout_s=self.settings.timeout_s,
         )
 
@@ -212,24 +201,20 @@ def case_record(
 ) -> CaseRecord:
     """Return the record of a case. `digest` is the case's digest. `inputs` are the names that the prompt uses."""
     parts = {name: part for name, part in case.parts.items() if name in (*inputs, TURNS)}
-    return CaseRecord(
-        case_id=case.case_id,
+    return CaseRecord.view(
+        case,
         accuracy=case_accuracy(case),
         reproducibility={name: rounded(value) for name, value in case.agreement.metrics.items()},
         failures={kind: case.outcomes.count(kind) for kind in sorted(set(case.outcomes) - {SCORED})},
         digest=digest,
         parts={} if parts == {DOCUMENT: digest} else parts,
-        outcomes=list(case.outcomes),
         replicates={name: [rounded(value) for value in values] for name, values in case.metrics.items()},
         fields={path: FieldCount(right=total.right, n=total.n) for path, total in case.fields.items()},
-        profile=dict(case.profile),
         arrays={
             path: replace(lengths, stability=round(lengths.stability, 6))
             for path, lengths in case.agreement.arrays.items()
         },
-        exact=case.exact,
-        amounts=dict(amounts),
-        checks=dict(case.checks),
+        amounts=amounts,
     )
 
 
@@ -397,14 +382,10 @@ def _summarize_field(cases: Sequence[CaseScore], path: str, compare: str) -> Fie
     labelled = {(_label(truth), _label(output)): count for (truth, output), count in total.confusion.items()}
     stabilities = [case.agreement.stability[path] for case in cases if path in case.agreement.stability]
     parsed = sum(case.parsed for case in cases if case.labelled and compare != CHECK)
-    return FieldSummary(
+    return FieldSummary.view(
+        total,
         compare=compare,
         accuracy=rounded(total.right / total.n if total.n else None),
-        n=total.n,
-        right=total.right,
-        wrong=total.wrong,
-        missing=total.missing,
-        extra=total.extra,
         stability=rounded(mean_or_none(stabilities)),
         token_f1=rounded(total.token_f1 / total.texts if total.texts else None),
         rouge_l=rounded(total.rouge_l / total.texts if total.texts else None),

@@ -3,16 +3,15 @@
 import hashlib
 import math
 from collections import Counter, deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 
-from skill_evaluator.checks import Check
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
-from skill_evaluator.metrics.base import CaseOutputs
-from skill_evaluator.metrics.fields import FieldCounts, Stability, field_profile, total_fields
+from skill_evaluator.metrics.agreement import CaseOutputs, Stability, field_profile
+from skill_evaluator.metrics.fields import FieldCounts, total_fields
 from skill_evaluator.records.record import NOT_RUN, PASSED_FROM, SCORED, UNPARSEABLE, CheckRecord, check_path
 from skill_evaluator.records.summaries import FailedCalls
 from skill_evaluator.runner.schedule import Call, Replicate, digest_of_answers
@@ -58,18 +57,16 @@ class _CaseScores:
 class Scorer:
     """Scores the replicates of one run as they arrive. Each call may be added once.
 
-    `replicates` is the number of planned calls per case. `scores` scores the texts; the default uses this process.
+    `scores` scores the texts, also of cases that the run does not have. `replicates` is the number of planned calls per
+    case.
     """
 
-    def __init__(
-        self, component: Component, cases: Iterable[Case], replicates: int, scores: AnswerScorer | None = None
-    ) -> None:
-        run_cases = list(cases)
-        self._component = component
+    def __init__(self, scores: AnswerScorer, case_ids: Collection[str], replicates: int) -> None:
+        self._component = scores.component
         self._replicates = replicates
-        self._scores = scores or AnswerScorer(component, run_cases)
-        self._cases = {case.id: _CaseScores(case) for case in run_cases}
-        self._pending: deque[tuple[_CaseScores, Call, bytes]] = deque()
+        self._scores = scores
+        self._cases = {case_id: _CaseScores(case) for case_id, case in scores.cases.items() if case_id in case_ids}
+        self._pending: deque[tuple[_CaseScores, bytes, Future[Scored]]] = deque()
         self._completed: list[CompletedCall] = []
         self._faults: dict[tuple[str, str], dict[Call, str]] = {}
         self._retries = 0
@@ -91,25 +88,20 @@ class Scorer:
         digest = case.texts[index] = _digest(completion.text)
         if failure is not None:
             case.unusable[index] = unparseable(self._component, case.case, failure.kind)
-        else:
-            if digest not in case.scores:
-                case.scores[digest] = self._scores.begin(case.case.id, completion.text)
-            self._pending.append((case, replicate.call, digest))
-        while self._pending:
-            first, _, text_digest = self._pending[0]
-            scoring = first.scores[text_digest]
-            # exceptions are raised when the result is awaited
-            if isinstance(scoring, Future) and (not scoring.done() or scoring.exception()):
-                return scoring if len(self._pending) > _MAX_PENDING else None
-            self._count_first()
-        return None
+        elif digest not in case.scores:
+            scoring = case.scores[digest] = self._scores.begin(case.case.id, completion.text)
+            if isinstance(scoring, Future):
+                self._pending.append((case, digest, scoring))
+        while self._pending and (first := self._pending[0][-1]).done() and not first.exception():
+            self._settle_first()  # an exception is raised when the scorecard is made
+        return self._pending[0][-1] if len(self._pending) > _MAX_PENDING else None
 
     def add_all(self, replicates: Iterable[Replicate]) -> None:
         """Count replicates and begin to score them. Wait while more than 32 texts are pending."""
         for replicate in replicates:
             self.add(replicate)
             while len(self._pending) > _MAX_AHEAD:
-                self._count_first()
+                self._settle_first()
 
     def by_replicate(self, case_id: str) -> dict[int, Scored]:
         """Return the scores of a case's outputs by replicate index. Calls that returned no output are absent."""
@@ -131,7 +123,7 @@ class Scorer:
         Raise FixtureError if a ground truth is too costly to score.
         """
         while self._pending:
-            self._count_first()
+            self._settle_first()
         cases = tuple(self._case_scores())
         reasons = Counter({TOO_COSTLY_TO_COMPARE: sum(case.agreement.is_too_costly for case in cases)})
         for (_, reason), calls in self._faults.items():
@@ -160,15 +152,10 @@ class Scorer:
                 message=calls[first][:_MAX_MESSAGE_CHARS],
             )
 
-    def _count_first(self) -> None:
-        case, call, digest = self._pending[0]
-        scored = case.scores[digest] = wait_for(case.scores[digest])
+    def _settle_first(self) -> None:
+        case, digest, scoring = self._pending[0]
+        case.scores[digest] = scoring.result()
         self._pending.popleft()
-        if scored.problem is not None:
-            self._faults.setdefault((scored.outcome, scored.problem), {})[call] = ""
-        if scored.several:
-            several = self._faults.setdefault((scored.outcome, "ambiguous"), {})
-            several[call] = "one of several values was scored"
 
     def _case_scores(self) -> Iterator[CaseScore]:
         pending: deque[tuple[_CaseScores, CaseOutputs, Agreement | Future[Agreement]]] = deque()
@@ -176,6 +163,12 @@ class Scorer:
             answers = CaseOutputs(self._component.plan)
             for index, scored in case.by_replicate().items():
                 answers.add(case.texts[index], scored.canonical if scored.outcome == SCORED else None)
+                call = Call(case.case.id, index)
+                if scored.problem is not None:
+                    self._faults.setdefault((scored.outcome, scored.problem), {})[call] = ""
+                if scored.several:
+                    several = self._faults.setdefault((scored.outcome, "ambiguous"), {})
+                    several[call] = "one of several values was scored"
             pending.append((case, answers, self._scores.begin_agreement(answers)))
             while pending and (len(pending) > _MAX_CASES_AHEAD or not isinstance(pending[0][-1], Future)):
                 yield self._case_score(*pending.popleft())
@@ -222,18 +215,13 @@ class Scorer:
             contracts=tuple((scored.contract, count) for scored, count in parsed),
             undefined=self._scores.undefined(case.case.id),
             parts=case.case.parts,
-            checks={check.id: _check_record(check, check_scores[check.id]) for check in case.case.checks},
+            checks={
+                check.id: CheckRecord.view(
+                    check, scores=list(map(rounded, check_scores[check.id])), judged=check.kind == "expect"
+                )
+                for check in case.case.checks
+            },
         )
-
-
-def _check_record(check: Check, scores: Iterable[float | None]) -> CheckRecord:
-    return CheckRecord(
-        digest=check.digest,
-        scores=list(map(rounded, scores)),
-        weight=check.weight,
-        tier=check.tier,
-        judged=check.kind == "expect",
-    )
 
 
 def passed_counts(scores: Iterable[float | None]) -> Counter[Hashable]:
@@ -250,6 +238,22 @@ def check_stability(passed: Counter[Hashable]) -> Stability:
 
 def _digest(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def score_outcomes(
+    component: Component,
+    cases: Sequence[Case],
+    replicates: int,
+    outcomes: Sequence[Replicate],
+    judged: Mapping[tuple[str, str], CheckScores],
+    until: float = math.inf,
+) -> Scorecard:
+    """Return the scorecard of saved outcomes. `judged` is as in `Scorer.take`, `until` as in `open_scores`."""
+    with open_scores(component, cases, len(outcomes), until) as scores:
+        scorer = Scorer(scores, scores.cases, replicates)
+        scorer.add_all(outcomes)
+        scorer.take(judged)
+        return scorer.scorecard()
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from skill_evaluator.display.safe_text import value_text
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics import DEFAULT_METRICS, accuracy_metrics
-from skill_evaluator.metrics.base import Comparison, apply_metrics
+from skill_evaluator.metrics.accuracy import Comparison, apply_metrics
 from skill_evaluator.parsing import ANY_VALUE, OutputForm, ParseProblem, parse_output
 from skill_evaluator.text import key_path
 

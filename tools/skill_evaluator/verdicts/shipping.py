@@ -11,9 +11,9 @@ from pydantic import Field
 from skill_evaluator.display import WHOLE, arrow
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.config import VerdictName
+from skill_evaluator.processes import map_in_processes
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Record, Served, is_mixed
-from skill_evaluator.scoring.parallel import map_in_processes
 from skill_evaluator.stats import ROUNDING, by_key, mean_or_none, rounded, unit_interval
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide import comparability

@@ -260,12 +260,15 @@ class RemoteProvider:
             raise _unsendable(problem) from None
         return {self.renamed.get(name, name): value for name, value in self.body_of(request).items()}
 
-    async def fetch(self, method: str, path: str, **content: Any) -> HttpResponse:
-        """Send any request (see `SdkConnection.send`). Raise ProviderError, or TooLargeError for a large body."""
-        answer = await self._send(method, path, **content)
+    async def fetch(self, method: str, path: str, **content: Any) -> bytes:
+        """Send any request (see `SdkConnection.send`). Return the body of the success, or raise ProviderError."""
+        try:
+            answer = await self._send(method, path, **content)
+        except TooLargeError as problem:
+            raise ProviderError("answer_too_large", str(problem), fatal=True) from None
         if not answer.is_success:
             raise self._status_error(answer)
-        return answer
+        return answer.content
 
     async def _send(self, method: str, path: str, **content: Any) -> HttpResponse:
         try:

@@ -155,7 +155,7 @@ def _printable(text: str) -> str:
 
 PENDING = "batch_pending"
 _SHARE_OF_BYTES = 0.95  # share of the vendor's limit, because the vendor may count bytes differently
-_MAX_REQUESTS = 10_000  # limit per batch: all its results are in memory
+_MAX_REQUESTS = 10_000  # limit per batch, below those of all vendors: all its results are in memory
 _MAX_BATCHES_PER_CALL = 2  # after that, a temporary error is the outcome
 
 
@@ -260,7 +260,7 @@ class BatchEngine:
             return BatchStatus(batch_id=batch_id, state="gone", ended=True, done=0, unanswered=lost())
         if status.ended:
             return status
-        if batch.age_s < (batches.api.limits.hours + 1) * 3600:
+        if batch.age_s < (batches.api.max_hours + 1) * 3600:
             return None
         with suppress(ProviderError):
             await batches.cancel(batch_id)
@@ -348,7 +348,7 @@ class BatchEngine:
         batches, requests, calls = self._batches, dict[str, Request](), dict[str, Call]()
         size, pending = 0, self._pending_calls()
         queued = sum(self._run.max_tokens(call) for call in pending) if self._model.limits.queued_tokens else 0
-        while queue and len(calls) < min(batches.api.limits.requests, _MAX_REQUESTS):
+        while queue and len(calls) < _MAX_REQUESTS:
             request = self._run.request_for(queue[0])
             custom_id = self._journal.custom_id(self._run.run.manifest.run_id, self._positions[queue[0]])
             request_size = await self._size(custom_id, request)
@@ -358,7 +358,7 @@ class BatchEngine:
                 continue
             size += request_size
             queued += self._run.max_tokens(queue[0])
-            is_full = size > batches.api.limits.request_bytes * _SHARE_OF_BYTES
+            is_full = size > batches.api.max_bytes * _SHARE_OF_BYTES
             if (calls and is_full) or ((calls or pending) and queued > (self._model.limits.queued_tokens or queued)):
                 break
             if not await self._reserve(queue[0], can_wait=not (calls or pending)):
@@ -373,7 +373,7 @@ class BatchEngine:
                 await asyncio.to_thread(refuse_changed, request)
         except ProviderError as problem:
             return problem.failure(self._redact)
-        max_bytes = int(self._batches.api.limits.request_bytes * _SHARE_OF_BYTES)
+        max_bytes = int(self._batches.api.max_bytes * _SHARE_OF_BYTES)
         if size > max_bytes and request.files:
             message = f"the request has {size:,} bytes, more than a batch allows ({max_bytes:,}); run without --batch"
             return Failure(kind="not_run", reason="request_too_large", message=message)

@@ -207,7 +207,6 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 _NO_BILL = Usage(input_tokens=0, output_tokens=0)  # error statuses are not billed
-VendorError = Callable[[HttpResponse], ProviderError | None]
 Send = Callable[..., Awaitable[object]]  # arguments: method, path, query=, body=, file= (name, content, type) of a form
 
 
@@ -232,7 +231,8 @@ class RemoteProvider:
     path: str
     body_of: Callable[[Request], Mapping[str, Any]]
     read: Callable[[Any, Mapping[str, str]], Completion]  # arguments: the body and the headers of a success
-    vendor_error: VendorError = lambda response: None  # the error of a response that only this vendor sends, or None
+    # the error of a response that only this vendor sends, or None
+    vendor_error: Callable[[HttpResponse], ProviderError | None] = lambda response: None
     renamed: dict[str, str] = field(default_factory=dict)  # replacements of parameters that the server rejected
 
     @property

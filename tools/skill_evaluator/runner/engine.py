@@ -22,7 +22,7 @@ from skill_evaluator.providers.structured import output_of
 from skill_evaluator.records.summaries import Server
 from skill_evaluator.runner.batch import BatchEngine
 from skill_evaluator.runner.journal import Run, create_run, read_manifest
-from skill_evaluator.runner.limits import Gate, Pace, limits_of, wait_before_retry
+from skill_evaluator.runner.limits import Bucket, Gate, limits_of, wait_before_retry
 from skill_evaluator.runner.prices import budget_cost
 from skill_evaluator.runner.schedule import Call, Replicate, Shard, calls_in_flight, interleaved
 from skill_evaluator.runner.session import (
@@ -165,7 +165,8 @@ class Engine:
         self._max_in_flight = min(maximum, limits.max_concurrency or maximum)
         first = min(first, self._max_in_flight)
         self._gate = Gate(self._max_in_flight, self._pause, first=first, fixed=model.server is not None)
-        self._pace = Pace(limits, self._pause)
+        self._requests = Bucket(limits.requests_per_minute, self._pause)
+        self._tokens = Bucket(limits.tokens_per_minute, self._pause)
         self._is_known = model.id in session.recorded_models or self._progress.answered_before > 0
         self._rejected = 0
         self._succeeded = False
@@ -260,7 +261,8 @@ class Engine:
                 return None
             spent = 0.0
             try:
-                await self._pace.wait(run.max_tokens(call))
+                await self._requests.take(1)
+                await self._tokens.take(run.max_tokens(call))
                 if self._must_end():
                     return None
                 spent = max_cost  # counts unless the cost becomes known

@@ -141,37 +141,25 @@ class Gate:
 
 
 class Bucket:
-    """A token bucket of `per_minute` units, requests or tokens, with even refill."""
+    """A token bucket of `per_minute` units, requests or tokens, with even refill. None: unlimited."""
 
-    def __init__(self, per_minute: int, sleep: Sleep = asyncio.sleep) -> None:
+    def __init__(self, per_minute: int | None, sleep: Sleep = asyncio.sleep) -> None:
         self._sleep = sleep
-        self._rate = per_minute / 60.0
+        self._is_unlimited = per_minute is None
+        self._rate = (per_minute or 0) / 60.0
         self._capacity = max(1.0, self._rate)
         self._level = self._capacity
         self._at = time.monotonic()
 
     async def take(self, units: float) -> None:
         """Take the units, and wait until the bucket had enough. A request above its capacity delays later requests."""
+        if self._is_unlimited:
+            return
         now = time.monotonic()
         self._level = min(self._capacity, self._level + (now - self._at) * self._rate) - units
         self._at = now
         if self._level < 0:
             await self._sleep(-self._level / self._rate)
-
-
-class Pace:
-    """The rate limits of one model: requests and tokens per minute."""
-
-    def __init__(self, limits: Limits, sleep: Sleep = asyncio.sleep) -> None:
-        self._requests = Bucket(limits.requests_per_minute, sleep) if limits.requests_per_minute else None
-        self._tokens = Bucket(limits.tokens_per_minute, sleep) if limits.tokens_per_minute else None
-
-    async def wait(self, tokens: int) -> None:
-        """Wait until a request with this number of tokens may be sent."""
-        if self._requests:
-            await self._requests.take(1)
-        if self._tokens:
-            await self._tokens.take(tokens)
 
 
 def wait_before_retry(retry: Retry, attempt: int, retry_after_s: float | None) -> float:

@@ -164,9 +164,9 @@ class Engine:
         first, maximum = calls_in_flight(model, kind, session.concurrency or self._settings.concurrency)
         self._max_in_flight = min(maximum, limits.max_concurrency or maximum)
         first = min(first, self._max_in_flight)
-        self._gate = Gate(self._max_in_flight, self._pause, first=first, fixed=model.server is not None)
-        self._requests = Bucket(limits.requests_per_minute, self._pause)
-        self._tokens = Bucket(limits.tokens_per_minute, self._pause)
+        self._gate = Gate(self._max_in_flight, first=first, fixed=model.server is not None)
+        self._requests = Bucket(limits.requests_per_minute)
+        self._tokens = Bucket(limits.tokens_per_minute)
         self._is_known = model.id in session.recorded_models or self._progress.answered_before > 0
         self._rejected = 0
         self._succeeded = False
@@ -254,6 +254,8 @@ class Engine:
         max_cost = run.max_cost(call)
         await self._gate.enter()
         try:
+            while not self._must_end() and self._gate.pause_s:
+                await self._pause(self._gate.pause_s)
             if self._must_end():
                 return None
             if not await self._budget.reserve(max_cost):
@@ -261,8 +263,8 @@ class Engine:
                 return None
             spent = 0.0
             try:
-                await self._requests.take(1)
-                await self._tokens.take(run.max_tokens(call))
+                await self._pause(self._requests.take(1))
+                await self._pause(self._tokens.take(run.max_tokens(call)))
                 if self._must_end():
                     return None
                 spent = max_cost  # counts unless the cost becomes known
@@ -282,15 +284,16 @@ class Engine:
         finally:
             self._gate.leave()
 
-    async def _pause(self, seconds: float) -> bool:
-        """Sleep. Return whether a stop or a halt of the model ended the sleep early."""
+    async def _pause(self, seconds: float) -> None:
+        """Sleep until the time is over, or until a stop or a fatal error."""
+        if not seconds:
+            return
         ends = [asyncio.ensure_future(event.wait()) for event in (self._stop, self._hopeless)]
         try:
-            woken, _ = await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for end in ends:
                 end.cancel()
-        return bool(woken)
 
     def _halt_if_hopeless(self, problem: ProviderError, *, is_unreachable: bool) -> None:
         self._rejected += problem.rejected

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol
 import pydantic.dataclasses
 from pydantic import BeforeValidator, Field, Strict, StrictBool, StrictInt, StrictStr, ValidationError, WrapValidator
 
-from skill_evaluator.errors import ConfigError, SkillEvaluatorError, StorageError
+from skill_evaluator.errors import SkillEvaluatorError, StorageError
 from skill_evaluator.files import first_problem
 from skill_evaluator.identifiers import Label
 from skill_evaluator.library.config import FileKind, Model, Settings
@@ -311,16 +311,6 @@ class ProviderKind:
     def cache_floor_of(self, model: Model) -> int | None:
         """Return the minimum tokens of a prompt that is cached. Return None if the model's prompts are not cached."""
         return self.cache_floor(model) if model.cache else None
-
-
-def opened(kind: ProviderKind, model: Model, key: str | None, settings: Settings) -> Provider:
-    """Open a provider. Raise SkillEvaluatorError if that fails: ConfigError for an unexpected exception."""
-    try:
-        return kind.open(model, key, settings)
-    except SkillEvaluatorError:
-        raise
-    except (Exception, SystemExit) as problem:
-        raise ConfigError(f"provider '{model.provider}' of model '{model.id}' cannot be opened: {problem!r}") from None
 
 
 async def call_once(provider: Provider, request: Request, settings: Settings) -> Completion:

@@ -9,12 +9,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.providers.base import LOST, Completion, ProviderError, ProviderKind, Request, fields_of, malformed
+from skill_evaluator.providers.base import LOST, Completion, ProviderError, Request, fields_of, malformed
 from skill_evaluator.providers.remote import UNREADABLE, HttpResponse, RemoteProvider, RequestBody, parsed_body
 
 DELETED_STATUSES = (404, 410)  # HTTP statuses of a deleted batch or deleted results
-_MAX_RESULT_BYTES = 1_000_000_000  # all results of a batch come in one body
+MAX_RESULT_BYTES = 1_000_000_000  # all results of a batch come in one body
 _MAX_CLOCK_SKEW_S = 600.0  # the clocks of this machine and a vendor
 _SLACK_BYTES = 200  # allowance per request: line ends and enclosing text
 
@@ -180,15 +179,6 @@ class Batches:
 
     def _place(self, batch_id: str) -> str:
         return f"/{batch_id}" if "/" in batch_id else f"{self.api.path}/{batch_id}"  # Google's ids are paths
-
-
-def open_batches(api: BatchApi, kind: ProviderKind, model: Model, key: str | None, settings: Settings) -> Batches:
-    """Open the batch API for one model."""
-    limits = settings.limits.model_copy(update={"response_bytes": _MAX_RESULT_BYTES})
-    provider = kind.open(model, key, settings.model_copy(update={"limits": limits}))
-    if not isinstance(provider, RemoteProvider):
-        raise TypeError("batches require an HTTP provider")
-    return Batches(api, provider)
 
 
 def _read(read: Callable[[Part], Value], part: Part) -> Value:

@@ -20,21 +20,10 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from skill_evaluator.errors import RunError
 from skill_evaluator.files import LinesWriter, StrictModel, read_lines, validated
 from skill_evaluator.identifiers import CaseId, Label, Timestamp, moment, now
-from skill_evaluator.providers import BATCHES as BATCH_APIS
-from skill_evaluator.providers import find_key
 from skill_evaluator.providers.base import Failure, ProviderError, Request, refuse_changed, within_limits
-from skill_evaluator.providers.batch import (
-    DELETED_STATUSES,
-    AmbiguousBatchError,
-    BatchStatus,
-    Results,
-    lost,
-    open_batches,
-)
-from skill_evaluator.providers.redaction import redactor_of
+from skill_evaluator.providers.batch import DELETED_STATUSES, AmbiguousBatchError, BatchStatus, Results, lost
 from skill_evaluator.providers.structured import output_of
 from skill_evaluator.runner.limits import wait_before_retry
-from skill_evaluator.runner.prices import budget_cost
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.runner.session import NO_CALL_LEFT, STOPPED, RunningRun, Session, Stop
 from skill_evaluator.text import counted, digest
@@ -165,12 +154,10 @@ class BatchEngine:
     costs_nothing = False
 
     def __init__(self, run: RunningRun, session: Session, stop: Stop) -> None:
-        configuration, model = session.configuration, run.run.model
-        self._run, self._model = run, model
-        self._budget, self._stop, self._settings = session.budget, stop, configuration.settings
-        self._redact = redactor_of(configuration.keys, configuration.models)
-        key = find_key(model, run.kind, configuration.keys)
-        self._batches = open_batches(BATCH_APIS[model.provider], run.kind, model, key, self._settings)
+        self._run, self._model = run, run.run.model
+        self._budget, self._stop, self._settings = session.budget, stop, session.configuration.settings
+        self._redact = session.configuration.redactor()
+        self._batches = session.configuration.open_batches(self._model)
         self._journal = BatchJournal.read(run.run.folder)
         self._positions = {call: position for position, call in enumerate(run.schedule)}
         self._remarks: list[str] = []
@@ -312,8 +299,7 @@ class BatchEngine:
             else:
                 answered += 1
                 outcome = replace(outcome, usage=replace(outcome.usage, batch=True))
-                billed = budget_cost(self._model, self._run.price, outcome)
-                self._budget.settle(max_cost, max_cost if billed is None else billed)
+                self._budget.settle(max_cost, self._run.budgeted_cost(call, outcome))
                 outcome = output_of(outcome, self._run.request_for(call), self._model)
                 outcome = within_limits(outcome, self._settings).redacted(self._redact)
                 replicate = Replicate(call=call, completion=outcome, latency_s=None, attempts=attempt)

@@ -274,6 +274,11 @@ def read_answers(folder: Path, problems: list[str] | None = None) -> Iterator[Re
         problems.append(sentence)
 
 
+def answered_calls(folder: Path) -> set[Call]:
+    """Return the calls with an output in a run folder. The outputs are read one by one."""
+    return {replicate.call for replicate in read_answers(folder) if replicate.answered}
+
+
 def outcomes(folder: Path) -> Mapping[Call, Replicate]:
     """Read the outcome of each call in a run folder: its first output, else its last error."""
     return _first_outputs(read_answers(folder))
@@ -358,25 +363,21 @@ def new_runs(
         applicable = [case.id for case in cases if case.id not in excluded]
         selected = set(shard.of(applicable) if shard else applicable)
         run_id = run_id_of(invocation, component.name, model.id, shard)
-        manifest = Manifest(
+        manifest = Manifest.view(
+            size,
             run_id=run_id,
             created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
             skill=component.name,
             skill_version=component.version,
             model_id=model.id,
             provider=model.provider,
-            replicates=size.replicates,
-            seed=size.seed,
             shard=str(shard) if shard else None,
-            selection=size.selection,
             scenario=component.scenario,
             cases={case.id: case.digest for case in cases if case.id in selected},
             inputs=component.prompt.inputs,
             not_applicable=excluded,
             digests=input_digests(component, model),
             evaluator_version=__version__,
-            draft=size.draft,
-            transport=size.transport,
         )
         folder = results_dir / run_id
         runs.append(ComponentRun(model=model, manifest=manifest, folder=folder, component=component))

@@ -141,7 +141,7 @@ def test_private_server_gets_more_concurrent_calls_than_a_vendor(
 def test_shards_without_a_plan_share_the_limits_of_their_model(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Model(id="m", provider="openai", limits=Limits(requests_per_minute=90, context_tokens=8_000))
     settings = Settings(ceilings={"openai": Limits(tokens_per_minute=3_000)})
-    (of_shard,) = limits.limits_of([model], settings, shards=3).values()
+    (of_shard,) = limits.limits_of([model], settings, 3, {}).values()
     assert of_shard == Limits(requests_per_minute=30, tokens_per_minute=1_000, context_tokens=8_000)
 
 

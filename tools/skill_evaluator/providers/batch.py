@@ -20,11 +20,7 @@ _SLACK_BYTES = 200  # allowance per request: line ends and enclosing text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchStatus:
-    """The status of a batch at a vendor. `done` counts finished requests, failed ones included (None: unknown).
-
-    `unanswered` is the error of requests without a result after the batch has ended. `requests` is set if batches have
-    no `name`. `failed_line` is the request (from 1) that made the whole batch fail.
-    """
+    """The status of a batch at a vendor."""
 
     batch_id: str
     state: str  # the vendor's name of the state

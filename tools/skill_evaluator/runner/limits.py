@@ -7,7 +7,6 @@ import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from types import MappingProxyType
 
 from skill_evaluator.library.config import Limits, Model, Retry, Settings
 from skill_evaluator.records.summaries import InFlight
@@ -19,7 +18,7 @@ _CUT_INTERVAL_S = 1.0  # overload errors within this time count as one
 
 
 def limits_of(
-    models: Sequence[Model], settings: Settings, shards: int = 1, planned: Mapping[str, Limits] = MappingProxyType({})
+    models: Sequence[Model], settings: Settings, shards: int, planned: Mapping[str, Limits]
 ) -> dict[str, Limits]:
     """Return the limits of concurrent models by model id. Models of one provider share the provider's ceiling equally.
 

@@ -13,16 +13,7 @@ from importlib import import_module
 from inspect import cleandoc
 from typing import Any, NamedTuple, NoReturn, get_type_hints
 
-from cyclopts import (
-    App,
-    CoercionError,
-    CycloptsError,
-    MissingArgumentError,
-    Parameter,
-    Token,
-    UnusedCliTokensError,
-    convert,
-)
+from cyclopts import App, CycloptsError, MissingArgumentError, UnusedCliTokensError
 from cyclopts.help import DefaultFormatter, HelpPanel
 
 from skill_evaluator import __version__
@@ -158,21 +149,8 @@ def app_of(name: str) -> App:
     """Import the command `name` and return the app that parses its options."""
     kind = get_type_hints(_function_of(name))["options"]
     return App(
-        name=f"skill-evaluator {name}",
-        default_command=kind,
-        default_parameter=Parameter(converter=_converted),
-        help_flags=(),
-        version_flags=(),
-        help_format="plaintext",
+        name=f"skill-evaluator {name}", default_command=kind, help_flags=(), version_flags=(), help_format="plaintext"
     )
-
-
-def _converted(kind: Any, tokens: Sequence[Token]) -> Any:
-    """Convert the text of an option. Raise CoercionError for a fraction in place of a whole number."""
-    value = convert(kind, tokens)
-    if type(value) is int and "." in tokens[0].value and float(tokens[0].value) != value:  # cyclopts rounds it
-        raise CoercionError(token=tokens[0], target_type=int)
-    return value
 
 
 def _function_of(name: str) -> Any:

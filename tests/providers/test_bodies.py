@@ -12,9 +12,8 @@ import pytest
 from skill_evaluator.library.cases import read_file
 from skill_evaluator.library.config import SafetyLimits, Settings
 from skill_evaluator.library.prompts import File, Message, Prompt
-from skill_evaluator.providers import BATCHES, PROVIDERS
+from skill_evaluator.providers import PROVIDERS, Configuration
 from skill_evaluator.providers.base import Completion, ProviderError, Request, call_once
-from skill_evaluator.providers.batch import open_batches
 from skill_evaluator.providers.remote import RequestBody, file_placeholder, json_bytes
 
 from tests.support.batch_server import VENDORS, BatchServer, batch_server
@@ -72,7 +71,9 @@ def batched(vendor: str, server: BatchServer, request: Request, custom_id: str) 
 
     async def create() -> None:
         model = entry(vendor, server.url, base_url=server.base_url(vendor))
-        batches = open_batches(BATCHES[vendor], PROVIDERS[vendor], model, KEY, Settings())
+        keys = dict.fromkeys(PROVIDERS[vendor].key_variables, KEY)
+        configuration = Configuration(settings=Settings(), models=(model,), kinds=PROVIDERS, keys=keys)
+        batches = configuration.open_batches(model)
         await batches.create("run.1", {custom_id: request})
         await batches.provider.close()
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import ConfigError, StorageError
 from skill_evaluator.library.config import Model, Retry, SafetyLimits, Settings
+from skill_evaluator.providers import Configuration
 from skill_evaluator.providers.base import (
     Completion,
     ProviderError,
@@ -19,7 +20,6 @@ from skill_evaluator.providers.base import (
     Request,
     Usage,
     call_once,
-    opened,
     usual_sampling,
 )
 from skill_evaluator.providers.replay import AnswerLine, ReplayProvider
@@ -199,8 +199,9 @@ def _broken(model: Model, key: str | None, settings: Settings) -> Any:
 
 def test_provider_that_cannot_be_opened_is_named() -> None:
     kind = ProviderKind(open=_broken, sampling=usual_sampling)
+    configuration = Configuration(settings=LIMITS, models=(), kinds={"foreign": kind}, keys={})
     with pytest.raises(ConfigError, match="provider 'foreign' of model 'm' cannot be opened: ImportError"):
-        opened(kind, Model(id="m", provider="foreign"), None, LIMITS)
+        configuration.open(Model(id="m", provider="foreign"))
 
 
 FIELDS = ("case_id", "replicate", "text", "stop_reason", "usage", "served_model", "request_id", "error", "latency_s")

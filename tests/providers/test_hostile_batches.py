@@ -41,8 +41,8 @@ def said(vendor: str) -> st.SearchStrategy[Any]:
 def batches_that_say(vendor: str, body: Any) -> Batches:
     """A vendor's batches, of which each request gets this answer."""
 
-    async def fetch(method: str, path: str, **what: Any) -> HttpResponse:
-        return HttpResponse(status=200, headers={}, content=json.dumps(body).encode("utf-8", "surrogatepass"))
+    async def fetch(method: str, path: str, **what: Any) -> bytes:
+        return json.dumps(body).encode("utf-8", "surrogatepass")
 
     def completion(answer: HttpResponse) -> Any:
         raise malformed("scripted")

@@ -14,7 +14,7 @@ from skill_evaluator.processes import Program
 from skill_evaluator.providers import Configuration
 from skill_evaluator.providers.access import Identity
 from skill_evaluator.providers.base import Federation
-from skill_evaluator.providers.redaction import Redactor, redactor_of
+from skill_evaluator.providers.redaction import Redactor
 
 FIRST, SECOND = "sk-first-0123456789", "sk-first-0123456789-and-more"
 CHARACTERS = string.ascii_letters + string.digits + "-_.+/="
@@ -88,7 +88,7 @@ def test_a_placeholder_damages_no_text() -> None:
 
 def test_password_of_an_address_is_removed_in_every_encoding() -> None:
     model = Model(id="m", provider="openai", base_url="https://someone:p%40ssword-1@models.example/v1?key=query-secret")
-    strike_out = redactor_of({}, [model])
+    strike_out = Configuration(settings=Settings(), models=(model,), kinds={}, keys={}).redactor()
     basic = base64.b64encode(b"someone:p@ssword-1").decode()
     assert strike_out(f"<p@ssword-1> <p%40ssword-1> <Basic {basic}>") == "<[redacted]> <[redacted]> <Basic [redacted]>"
     assert model.public_url == "https://models.example/v1"

@@ -3,7 +3,6 @@
 import asyncio
 import math
 import random
-import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from skill_evaluator.library.config import Limits, Model, Retry, Settings
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.runner import limits
-from skill_evaluator.runner.limits import Bucket, Budget, Gate, Pace, wait_before_retry
+from skill_evaluator.runner.limits import Bucket, Budget, Gate, wait_before_retry
 from skill_evaluator.runner.schedule import calls_in_flight
 
 
@@ -142,7 +141,7 @@ def test_private_server_gets_more_concurrent_calls_than_a_vendor(
 def test_shards_without_a_plan_share_the_limits_of_their_model(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Model(id="m", provider="openai", limits=Limits(requests_per_minute=90, context_tokens=8_000))
     settings = Settings(ceilings={"openai": Limits(tokens_per_minute=3_000)})
-    (of_shard,) = limits.limits_of([model], settings, shards=3).values()
+    (of_shard,) = limits.limits_of([model], settings, 3, {}).values()
     assert of_shard == Limits(requests_per_minute=30, tokens_per_minute=1_000, context_tokens=8_000)
 
 
@@ -172,28 +171,13 @@ def test_gate_admits_every_call_within_its_limit() -> None:
     assert asyncio.run(run()) == (6, 3)
 
 
-def test_nobody_enters_before_the_pause_is_over() -> None:
-    async def run() -> float:
-        gate = Gate(4)
-        gate.throttled(0.05)
-        gate.throttled(0.01)  # a shorter one does not end it
-        began = time.monotonic()
-        await gate.enter()
-        return time.monotonic() - began
-
-    assert 0.05 <= asyncio.run(run()) < 2
-
-
-class Slept:
-    """A sleep that moves the clock and adds up."""
-
-    def __init__(self, clock: Clock) -> None:
-        self.clock = clock
-        self.total = 0.0
-
-    async def __call__(self, seconds: float) -> None:
-        self.total += seconds
-        self.clock.now += seconds
+def test_shorter_pause_does_not_end_a_longer_one(clock: Clock) -> None:
+    gate = Gate(4)
+    gate.throttled(5)
+    gate.throttled(1)
+    assert gate.pause_s == 5
+    clock.now += 6
+    assert gate.pause_s == 0
 
 
 @pytest.mark.parametrize(
@@ -204,40 +188,15 @@ class Slept:
         (30, [1, 1, 1], 4),
         (6000, [100], 0),  # a second's worth at once
         (6000, [100, 100, 100], 2),
+        (None, [1000, 1000], 0),
         (600, [1000], 99),  # larger than the bucket: in debt, and the debt is worked off
     ],
 )
-def test_units_a_minute_are_kept(per_minute: int, taken: list[int], seconds: float, clock: Clock) -> None:
-    slept = Slept(clock)
-    bucket = Bucket(per_minute, slept)
-
-    async def run() -> None:
-        for units in taken:
-            await bucket.take(units)
-
-    asyncio.run(run())
-    assert slept.total == pytest.approx(seconds)
-
-
-@pytest.mark.parametrize(
-    ("given", "seconds"),
-    [
-        ({}, 0),
-        ({"requests_per_minute": 60}, 3),
-        ({"tokens_per_minute": 60_000}, 7),
-        ({"requests_per_minute": 60, "tokens_per_minute": 60_000}, 7),
-    ],
-)
-def test_pace_keeps_the_stricter_limit(given: dict[str, int], seconds: float, clock: Clock) -> None:
-    slept = Slept(clock)
-    pace = Pace(Limits(**given), slept)
-
-    async def run() -> None:
-        for _ in range(4):
-            await pace.wait(2000)
-
-    asyncio.run(run())
-    assert slept.total == pytest.approx(seconds)
+def test_units_a_minute_are_kept(per_minute: int | None, taken: list[int], seconds: float, clock: Clock) -> None:
+    bucket, start = Bucket(per_minute), clock.now
+    for units in taken:
+        clock.now += bucket.take(units)
+    assert clock.now - start == pytest.approx(seconds)
 
 
 RETRY = Retry(first_wait_s=0.5, max_wait_s=6.0, max_retry_after_s=20.0)

@@ -32,9 +32,8 @@ from skill_evaluator.library.versions import Problem, read_version
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
 from skill_evaluator.processes import ProcessResult, Program, child_environment, map_in_processes, run_process
 from skill_evaluator.providers import Configuration, find_key, missing_key, read_configuration
-from skill_evaluator.providers.base import ProviderError, Request, call_once, opened
+from skill_evaluator.providers.base import ProviderError, Request, call_once
 from skill_evaluator.providers.program import MODEL, VARIABLES, values_of
-from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.records.archive import resolve_conflicts
 from skill_evaluator.records.integrity import LibraryAtCommit, library_at_commit, problems_of
 from skill_evaluator.records.summaries import AMOUNTS
@@ -316,10 +315,9 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
 
 async def _call_models(configuration: Configuration) -> dict[str, str | None]:
     """Call each model that lacks no key, except free models. Return its error, or None, by model id."""
-    redact, settings = redactor_of(configuration.keys, configuration.models), configuration.settings
+    redact, settings = configuration.redactor(), configuration.settings
 
     async def call(model: Model) -> str | None:
-        kind = configuration.kinds[model.provider]
         request = Request(
             case_id="",
             replicate=0,
@@ -328,7 +326,7 @@ async def _call_models(configuration: Configuration) -> dict[str, str | None]:
             seed=settings.seed,
         )
         try:
-            provider = opened(kind, model, find_key(model, kind, configuration.keys), settings)
+            provider = configuration.open(model)
             try:
                 await call_once(provider, request, settings)
             finally:

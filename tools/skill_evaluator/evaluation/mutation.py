@@ -23,7 +23,7 @@ from skill_evaluator.evaluation.runs import Inputs, read_inputs
 from skill_evaluator.files import FrozenModel, read_text
 from skill_evaluator.library.prompts import Message, Prompt
 from skill_evaluator.records.record import CaseRecord, Record
-from skill_evaluator.runner.journal import ComponentRun, RunSize, input_digests, new_runs, outcomes
+from skill_evaluator.runner.journal import ComponentRun, RunSize, answered_calls, input_digests, new_runs
 from skill_evaluator.runner.prices import CostEstimate, estimate, input_sizes
 from skill_evaluator.runner.schedule import refuse_amounts
 from skill_evaluator.runner.session import Watch
@@ -214,7 +214,7 @@ def mutate(request: MutationRequest, watch: Watch) -> MutationResult:
             model_id = inputs.models[0].id
             raise RunError(f"'{model_id}' replays outputs and ignores the prompt; choose another model")
         records = {scored.record.run_id: scored.record for scored in call_and_score(runs, inputs, watch)}
-        calls = sum(replicate.answered for run in runs for replicate in outcomes(run.folder).values())
+        calls = sum(len(answered_calls(run.folder)) for run in runs)
         results = _decide(mutants, records, inputs)
         cost = total_or_none(record.cost_usd for record in records.values())
     first = runs[0]

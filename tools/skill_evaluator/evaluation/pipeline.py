@@ -27,7 +27,15 @@ from skill_evaluator.records.archive import Archive, append_rows, read_entries
 from skill_evaluator.records.record import Record, short_digest, write_record
 from skill_evaluator.records.selection import runs_of_versions
 from skill_evaluator.runner.engine import make_calls
-from skill_evaluator.runner.journal import ANSWERS, RECORD, ComponentRun, check_writable, outcomes, read_manifest
+from skill_evaluator.runner.journal import (
+    ANSWERS,
+    RECORD,
+    ComponentRun,
+    answered_calls,
+    check_writable,
+    outcomes,
+    read_manifest,
+)
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.schedule import build_request
 from skill_evaluator.runner.session import Session, Watch, with_keys
@@ -116,7 +124,7 @@ class EvaluationResult:
             return []
         request, stops = self.inputs.request, " ".join(each.record.stopped or "" for each in self.finished)
         if "max_calls" in stops:
-            answered = sum(replicate.answered for run in unfinished for replicate in outcomes(run.folder).values())
+            answered = sum(len(answered_calls(run.folder)) for run in unfinished)
             request = replace(request, max_calls=sum(run.manifest.calls for run in unfinished) - answered)
         if "max_cost" in stops:
             remaining = max_remaining_costs(self.runs, self.inputs).values()

@@ -285,8 +285,7 @@ def max_remaining_costs(runs: Iterable[ComponentRun], inputs: Inputs) -> dict[st
             continue
         manifest, model = run.manifest, run.model
         cases = [case for case in inputs.cases if case.id in manifest.cases]
-        outcomes = journal.outcomes(run.folder).items()
-        answered = Counter(call.case_id for call, replicate in outcomes if replicate.answered)
+        answered = Counter(call.case_id for call in journal.answered_calls(run.folder))
         price, batch = price_of(model, inputs.kinds[model.provider]), manifest.transport == "batch"
         for case_id, size in input_sizes(run.component, cases).items():
             model_size = size.of_model(model, inputs.kinds[model.provider])

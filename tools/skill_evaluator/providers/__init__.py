@@ -10,14 +10,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from skill_evaluator import plugins
-from skill_evaluator.errors import ConfigError
+from skill_evaluator.errors import ConfigError, SkillEvaluatorError
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Settings, load_models, load_settings
 from skill_evaluator.processes import hide_from_children
 from skill_evaluator.providers import anthropic, google, local, openai, program, replay
 from skill_evaluator.providers.access import CLOUDS, REQUEST_TOKEN, check_cloud, cloud_of, identifiers_of, needs_token
-from skill_evaluator.providers.base import ProviderKind
-from skill_evaluator.providers.batch import BatchApi
+from skill_evaluator.providers.base import Provider, ProviderKind
+from skill_evaluator.providers.batch import MAX_RESULT_BYTES, BatchApi, Batches
+from skill_evaluator.providers.redaction import Redactor, passwords_of
+from skill_evaluator.providers.remote import RemoteProvider
 from skill_evaluator.text import nearest
 
 PROVIDERS: Mapping[str, ProviderKind] = {
@@ -42,6 +44,31 @@ class Configuration:
     models: tuple[Model, ...]
     kinds: Kinds  # providers by name
     keys: Keys = field(repr=False)  # the keys that are set, by environment variable
+
+    def open(self, model: Model) -> Provider:
+        """Open the provider of a model. Raise SkillEvaluatorError if that fails."""
+        kind = self.kinds[model.provider]
+        key = find_key(model, kind, self.keys)
+        try:
+            return kind.open(model, key, self.settings)
+        except SkillEvaluatorError:
+            raise
+        except (Exception, SystemExit) as problem:
+            message = f"provider '{model.provider}' of model '{model.id}' cannot be opened: {problem!r}"
+            raise ConfigError(message) from None
+
+    def open_batches(self, model: Model) -> Batches:
+        """Open the batch API of a model's provider. Raise SkillEvaluatorError if that fails."""
+        limits = self.settings.limits.model_copy(update={"response_bytes": MAX_RESULT_BYTES})
+        provider = replace(self, settings=self.settings.model_copy(update={"limits": limits})).open(model)
+        if not isinstance(provider, RemoteProvider):
+            raise TypeError("batches require an HTTP provider")
+        return Batches(BATCHES[model.provider], provider)
+
+    def redactor(self) -> Redactor:
+        """Build the redactor of the keys and of the passwords in the addresses of models."""
+        passwords = (secret for model in self.models for secret in passwords_of(model.base_url or ""))
+        return Redactor([*self.keys.values(), *passwords])
 
 
 def read_configuration(folder: Path) -> Configuration:

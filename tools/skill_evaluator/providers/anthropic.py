@@ -200,7 +200,8 @@ def _batch_answer(line: Mapping[str, Any]) -> batch.RequestResult:
 
 
 BATCHES = batch.BatchApi(  # a batch has no name
-    limits=batch.BatchLimits(requests=100_000, request_bytes=256_000_000, hours=24),
+    max_bytes=256_000_000,
+    max_hours=24,
     path=_BATCHES,
     entry=lambda custom_id, body: {"custom_id": custom_id, "params": body},
     create=_create_batch,

@@ -4,24 +4,22 @@ A provider never retries; the runner does.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, field, replace
 from functools import partial
 from itertools import accumulate
-from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 import pydantic.dataclasses
 from pydantic import BeforeValidator, Field, Strict, StrictBool, StrictInt, StrictStr, ValidationError, WrapValidator
 
-from skill_evaluator.errors import ConfigError, SkillEvaluatorError, StorageError
+from skill_evaluator.errors import SkillEvaluatorError, StorageError
 from skill_evaluator.files import first_problem
 from skill_evaluator.identifiers import Label
 from skill_evaluator.library.config import FileKind, Model, Settings
 from skill_evaluator.library.prompts import File, Message
 from skill_evaluator.text import canonical_json
 
-CallKey = TypeVar("CallKey")
-Attempt = TypeVar("Attempt")
 StopReason = Literal["stop", "length", "refusal", "too_large", "no_tool_call", "other"]
 FailureKind = Literal[
     "provider_error", "refused", "truncated", "unparseable", "timeout", "no_credentials", "over_budget", "not_run"
@@ -313,31 +311,6 @@ class ProviderKind:
     def cache_floor_of(self, model: Model) -> int | None:
         """Return the minimum tokens of a prompt that is cached. Return None if the model's prompts are not cached."""
         return self.cache_floor(model) if model.cache else None
-
-
-def first_outputs(attempts: Iterable[tuple[CallKey, bool, Attempt]]) -> dict[CallKey, Attempt]:
-    """Return, by call, the first attempt with an output, or the last attempt if none has an output.
-
-    Each item of `attempts` is a call, whether the attempt has an output, and the value to return.
-    """
-    selected: dict[CallKey, Attempt] = {}
-    answered = set[CallKey]()
-    for call, has_output, attempt in attempts:
-        if call not in answered:
-            selected[call] = attempt
-        if has_output:
-            answered.add(call)
-    return selected
-
-
-def opened(kind: ProviderKind, model: Model, key: str | None, settings: Settings) -> Provider:
-    """Open a provider. Raise SkillEvaluatorError if that fails: ConfigError for an unexpected exception."""
-    try:
-        return kind.open(model, key, settings)
-    except SkillEvaluatorError:
-        raise
-    except (Exception, SystemExit) as problem:
-        raise ConfigError(f"provider '{model.provider}' of model '{model.id}' cannot be opened: {problem!r}") from None
 
 
 async def call_once(provider: Provider, request: Request, settings: Settings) -> Completion:

@@ -9,39 +9,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.providers.base import LOST, Completion, ProviderError, ProviderKind, Request, fields_of, malformed
-from skill_evaluator.providers.remote import (
-    UNREADABLE,
-    HttpResponse,
-    RemoteProvider,
-    RequestBody,
-    TooLargeError,
-    parsed_body,
-)
+from skill_evaluator.providers.base import LOST, Completion, ProviderError, Request, fields_of, malformed
+from skill_evaluator.providers.remote import UNREADABLE, HttpResponse, RemoteProvider, RequestBody, parsed_body
 
 DELETED_STATUSES = (404, 410)  # HTTP statuses of a deleted batch or deleted results
-_MAX_RESULT_BYTES = 1_000_000_000  # all results of a batch come in one body
+MAX_RESULT_BYTES = 1_000_000_000  # all results of a batch come in one body
 _MAX_CLOCK_SKEW_S = 600.0  # the clocks of this machine and a vendor
 _SLACK_BYTES = 200  # allowance per request: line ends and enclosing text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchLimits:
-    """The maximum requests, bytes and hours of one batch at a vendor."""
-
-    requests: int
-    request_bytes: int
-    hours: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BatchStatus:
-    """The status of a batch at a vendor. `done` counts finished requests, failed ones included (None: unknown).
-
-    `unanswered` is the error of requests without a result after the batch has ended. `requests` is set if batches have
-    no `name`. `failed_line` is the request (from 1) that made the whole batch fail.
-    """
+    """The status of a batch at a vendor."""
 
     batch_id: str
     state: str  # the vendor's name of the state
@@ -70,7 +49,8 @@ Results = Mapping[str, Completion | ProviderError]
 class BatchApi:
     """What is particular to a vendor's batch API. Paths are relative to the address of the API."""
 
-    limits: BatchLimits
+    max_bytes: int  # limit of the requests of one batch
+    max_hours: int  # limit of the time until a batch ends
     path: str  # path of the list of batches, newest first; append a batch's id for one batch
     entry: Callable[[str, Json], Json]  # a custom id and the body of a direct call → a request
     create: Callable[["Batches", str, Sequence[Json]], Awaitable[str]]  # a name and requests → the batch's id
@@ -150,7 +130,7 @@ class Batches:
         unreadable: ProviderError | None = None
         for path in self.api.files(status):
             try:
-                lines = (await self._content("GET", path)).splitlines()
+                lines = (await self.provider.fetch("GET", path)).splitlines()
             except ProviderError as problem:
                 if problem.status not in DELETED_STATUSES:
                     raise
@@ -183,33 +163,18 @@ class Batches:
     async def delete(self, status: BatchStatus) -> None:
         """Delete the requests and results of an ended batch, as far as the vendor permits."""
         for path in self.api.deleted(status):
-            await self._content("DELETE", path)
+            await self.provider.fetch("DELETE", path)
 
     async def get(self, path: str, **query: Any) -> Json:
         """Return the JSON object at a path."""
-        return _json_object(await self._content("GET", path, query=query))
+        return _json_object(await self.provider.fetch("GET", path, query=query))
 
     async def post(self, path: str, body: Any = None, file: tuple[str, Sequence[Json], str] | None = None) -> Json:
         """Post JSON, or a form with a `file` (name, lines, type). Return the JSON object of the response."""
-        return _json_object(await self._content("POST", path, body=body, file=file))
-
-    async def _content(self, method: str, path: str, **options: Any) -> bytes:
-        try:
-            return (await self.provider.fetch(method, path, **options)).content
-        except TooLargeError as problem:
-            raise ProviderError("answer_too_large", str(problem), fatal=True) from None
+        return _json_object(await self.provider.fetch("POST", path, body=body, file=file))
 
     def _place(self, batch_id: str) -> str:
         return f"/{batch_id}" if "/" in batch_id else f"{self.api.path}/{batch_id}"  # Google's ids are paths
-
-
-def open_batches(api: BatchApi, kind: ProviderKind, model: Model, key: str | None, settings: Settings) -> Batches:
-    """Open the batch API for one model."""
-    limits = settings.limits.model_copy(update={"response_bytes": _MAX_RESULT_BYTES})
-    provider = kind.open(model, key, settings.model_copy(update={"limits": limits}))
-    if not isinstance(provider, RemoteProvider):
-        raise TypeError("batches require an HTTP provider")
-    return Batches(api, provider)
 
 
 def _read(read: Callable[[Part], Value], part: Part) -> Value:

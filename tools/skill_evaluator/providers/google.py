@@ -307,7 +307,8 @@ def _inline_answers(status: batch.BatchStatus) -> list[batch.RequestResult]:
 
 
 BATCHES = batch.BatchApi(
-    limits=batch.BatchLimits(requests=50_000, request_bytes=20_000_000, hours=48),
+    max_bytes=20_000_000,
+    max_hours=48,
     path=_BATCHES,
     listed="operations",
     entry=lambda custom_id, body: {"request": body, "metadata": {"key": custom_id}},

@@ -246,7 +246,8 @@ def _batch_files(status: batch.BatchStatus, *keys: str) -> list[str]:
 
 
 BATCHES = batch.BatchApi(  # a batch cannot be deleted, only its files
-    limits=batch.BatchLimits(requests=50_000, request_bytes=200_000_000, hours=24),
+    max_bytes=200_000_000,
+    max_hours=24,
     path="/batches",
     entry=lambda custom_id, body: {"custom_id": custom_id, **_BATCH_ENTRY, "body": body},
     create=_create_batch,

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
@@ -14,7 +14,6 @@ from pydantic import ValidationError
 
 from skill_evaluator.errors import InternalError, SkillEvaluatorError
 from skill_evaluator.files import first_problem
-from skill_evaluator.library.config import Model
 from skill_evaluator.processes import child_environment
 
 _MASK = "[redacted]"
@@ -44,11 +43,6 @@ class Redactor:
         return self._pattern.sub(_MASK, text)
 
 
-def redactor_of(keys: Mapping[str, str], models: Iterable[Model]) -> Redactor:
-    """Build the redactor of the keys (by variable) and of the passwords in the addresses of models."""
-    return Redactor([*keys.values(), *(secret for model in models for secret in _passwords(model.base_url or ""))])
-
-
 def error_of(problem: Exception, component: str | None = None) -> SkillEvaluatorError:
     """Convert an unexpected exception to an InternalError, and print its traceback to stderr. Both are without keys.
 
@@ -73,7 +67,8 @@ def result_or_error(component: str, work: Callable[[], ResultT]) -> ResultT | Sk
         return error_of(problem, component)
 
 
-def _passwords(url: str) -> Iterator[str]:
+def passwords_of(url: str) -> Iterator[str]:
+    """Yield the password in an address, if any, alone and with its user name."""
     parts = urlsplit(url)
     if parts.password:
         password = unquote(parts.password)

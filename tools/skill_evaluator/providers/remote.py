@@ -207,7 +207,6 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 _NO_BILL = Usage(input_tokens=0, output_tokens=0)  # error statuses are not billed
-VendorError = Callable[[HttpResponse], ProviderError | None]
 Send = Callable[..., Awaitable[object]]  # arguments: method, path, query=, body=, file= (name, content, type) of a form
 
 
@@ -232,7 +231,8 @@ class RemoteProvider:
     path: str
     body_of: Callable[[Request], Mapping[str, Any]]
     read: Callable[[Any, Mapping[str, str]], Completion]  # arguments: the body and the headers of a success
-    vendor_error: VendorError = lambda response: None  # the error of a response that only this vendor sends, or None
+    # the error of a response that only this vendor sends, or None
+    vendor_error: Callable[[HttpResponse], ProviderError | None] = lambda response: None
     renamed: dict[str, str] = field(default_factory=dict)  # replacements of parameters that the server rejected
 
     @property
@@ -260,12 +260,15 @@ class RemoteProvider:
             raise _unsendable(problem) from None
         return {self.renamed.get(name, name): value for name, value in self.body_of(request).items()}
 
-    async def fetch(self, method: str, path: str, **content: Any) -> HttpResponse:
-        """Send any request (see `SdkConnection.send`). Raise ProviderError, or TooLargeError for a large body."""
-        answer = await self._send(method, path, **content)
+    async def fetch(self, method: str, path: str, **content: Any) -> bytes:
+        """Send any request (see `SdkConnection.send`). Return the body of the success, or raise ProviderError."""
+        try:
+            answer = await self._send(method, path, **content)
+        except TooLargeError as problem:
+            raise ProviderError("answer_too_large", str(problem), fatal=True) from None
         if not answer.is_success:
             raise self._status_error(answer)
-        return answer
+        return answer.content
 
     async def _send(self, method: str, path: str, **content: Any) -> HttpResponse:
         try:

@@ -21,7 +21,6 @@ from skill_evaluator.providers.base import (
     SideText,
     StopReason,
     Usage,
-    first_outputs,
     usual_sampling,
 )
 
@@ -89,11 +88,12 @@ class ReplayProvider:
     """
 
     def __init__(self, path: Path) -> None:
-        lines = []
+        self._lines: dict[tuple[str, int], AnswerLine] = {}
         for number, value in read_lines(path, ConfigError, torn_lines=True):
             line = validated(AnswerLine, value, Path(f"{path}:{number}"))
-            lines.append(((line.case_id, line.replicate), line.failure is None, line))
-        self._lines = first_outputs(lines)
+            call = line.case_id, line.replicate
+            if call not in self._lines or self._lines[call].failure is not None:  # the first output counts
+                self._lines[call] = line
 
     async def complete(self, request: Request) -> Completion:
         """Return the recorded output of a call. Raise ProviderError if it has no line in the file, or if its line is

@@ -1,7 +1,7 @@
 """The connections to servers: HTTP by aiohttp with limits, and the vendors' SDKs on top of it.
 
 A key is never sent to another origin or to a proxy that could read it. An SDK builds and signs a request, and its
-`Transport` sends it and stores the raw body, so that no output is lost that the SDK cannot parse.
+`SdkConnection` sends it and stores the raw body, so that no output is lost that the SDK cannot parse.
 """
 
 import asyncio
@@ -218,48 +218,17 @@ _SET_BY_AIOHTTP = {"host", "content-length", "transfer-encoding", "connection"}
 _RECEIVED: ContextVar[list[HttpResponse | Exception]] = ContextVar("received")
 
 
-class Transport(httpx2.AsyncBaseTransport):
-    """The transport of an SDK's HTTP client. It adds the files to the body and stores the response."""
-
-    def __init__(self, http: Http, note_access: Callable[[str], None] | None) -> None:
-        self._http, self._note_access = http, note_access
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request of an SDK and store the response. Return a response with its status and the body `{}`."""
-        headers = {name: value for name, value in request.headers.items() if name not in _SET_BY_AIOHTTP}
-        authorization = headers.get("authorization", "")
-        if self._note_access is not None and authorization.startswith("Bearer "):
-            self._note_access(authorization.removeprefix("Bearer "))
-        try:
-            content = RequestBody(await request.aread())
-            url = request.url.copy_with(username="", password="")  # the headers already contain both
-            answer = await self._http.send(request.method, str(url), headers, content)
-        except Exception as problem:
-            _RECEIVED.get().append(problem)
-            raise
-        _RECEIVED.get().append(answer)
-        return httpx2.Response(answer.status, json={})  # an SDK that parsed the body could fail on it
-
-    async def aclose(self) -> None:
-        """Close all connections."""
-        await self._http.close()
-
-
-class SdkConnection:
-    """A vendor's SDK client. Its responses are raw bodies, so that no paid output is lost."""
+class SdkConnection(httpx2.AsyncBaseTransport):
+    """A vendor's SDK client, and the transport of its HTTP client, which adds files to bodies and stores responses."""
 
     def __init__(self, model: Model, settings: Settings, identity: Identity | None) -> None:
-        self.place = cloud_of(model)
-        note_access = identity.note_access if identity is not None else remember if self.place else None
+        self.place, self.identity = cloud_of(model), identity
         self.http_client = httpx2.AsyncClient(
-            transport=Transport(Http(settings.timeout_s, settings.limits.response_bytes), note_access),
-            headers={"accept-encoding": "gzip"},
-            timeout=None,
-            trust_env=False,
+            transport=self, headers={"accept-encoding": "gzip"}, timeout=None, trust_env=False
         )
         self.send_by: Send
         self.close_by: Callable[[], Awaitable[object]] = self.http_client.aclose
-        self.identity = identity
+        self._http = Http(settings.timeout_s, settings.limits.response_bytes)
 
     async def send(
         self,
@@ -292,6 +261,27 @@ class SdkConnection:
             raise received[-1]
         return received[-1]
 
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request of the SDK and store the response. Return a response with its status and the body `{}`."""
+        headers = {name: value for name, value in request.headers.items() if name not in _SET_BY_AIOHTTP}
+        if (authorization := headers.get("authorization", "")).startswith("Bearer "):
+            self._note_access(authorization.removeprefix("Bearer "))
+        try:
+            content = RequestBody(await request.aread())
+            url = request.url.copy_with(username="", password="")  # the headers already contain both
+            answer = await self._http.send(request.method, str(url), headers, content)
+        except Exception as problem:
+            _RECEIVED.get().append(problem)
+            raise
+        _RECEIVED.get().append(answer)
+        return httpx2.Response(answer.status, json={})  # an SDK that parsed the body could fail on it
+
+    def _note_access(self, token: str) -> None:
+        if self.identity is not None:
+            self.identity.note_access(token)
+        elif self.place is not None:
+            remember(token)
+
     def open_client(self, model: Model, key: str | None, open_direct: Callable[[Options], Any], headers: Any) -> None:
         """Open the client of OpenAI's or Anthropic's SDK, for the vendor's own API or the cloud that `place` names."""
         options = {"http_client": self.http_client, "default_headers": headers, "max_retries": 0, "timeout": None}
@@ -299,8 +289,12 @@ class SdkConnection:
         self.send_by, self.close_by = _requests_of(client), client.close
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close the client and all connections."""
         await self.close_by()
+
+    async def aclose(self) -> None:
+        """Close all connections, when the HTTP client closes."""
+        await self._http.close()
 
     def _fault(self, problem: BaseException) -> Exception:
         link: BaseException | None = problem

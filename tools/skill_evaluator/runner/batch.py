@@ -20,21 +20,10 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from skill_evaluator.errors import RunError
 from skill_evaluator.files import LinesWriter, StrictModel, read_lines, validated
 from skill_evaluator.identifiers import CaseId, Label, Timestamp, moment, now
-from skill_evaluator.providers import BATCHES as BATCH_APIS
-from skill_evaluator.providers import find_key
 from skill_evaluator.providers.base import Failure, ProviderError, Request, refuse_changed, within_limits
-from skill_evaluator.providers.batch import (
-    DELETED_STATUSES,
-    AmbiguousBatchError,
-    BatchStatus,
-    Results,
-    lost,
-    open_batches,
-)
-from skill_evaluator.providers.redaction import redactor_of
+from skill_evaluator.providers.batch import DELETED_STATUSES, AmbiguousBatchError, BatchStatus, Results, lost
 from skill_evaluator.providers.structured import output_of
 from skill_evaluator.runner.limits import wait_before_retry
-from skill_evaluator.runner.prices import budget_cost
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.runner.session import NO_CALL_LEFT, STOPPED, RunningRun, Session, Stop
 from skill_evaluator.text import counted, digest
@@ -155,7 +144,7 @@ def _printable(text: str) -> str:
 
 PENDING = "batch_pending"
 _SHARE_OF_BYTES = 0.95  # share of the vendor's limit, because the vendor may count bytes differently
-_MAX_REQUESTS = 10_000  # limit per batch: all its results are in memory
+_MAX_REQUESTS = 10_000  # limit per batch, below those of all vendors: all its results are in memory
 _MAX_BATCHES_PER_CALL = 2  # after that, a temporary error is the outcome
 
 
@@ -165,12 +154,10 @@ class BatchEngine:
     costs_nothing = False
 
     def __init__(self, run: RunningRun, session: Session, stop: Stop) -> None:
-        configuration, model = session.configuration, run.run.model
-        self._run, self._model = run, model
-        self._budget, self._stop, self._settings = session.budget, stop, configuration.settings
-        self._redact = redactor_of(configuration.keys, configuration.models)
-        key = find_key(model, run.kind, configuration.keys)
-        self._batches = open_batches(BATCH_APIS[model.provider], run.kind, model, key, self._settings)
+        self._run, self._model = run, run.run.model
+        self._budget, self._stop, self._settings = session.budget, stop, session.configuration.settings
+        self._redact = session.configuration.redactor()
+        self._batches = session.configuration.open_batches(self._model)
         self._journal = BatchJournal.read(run.run.folder)
         self._positions = {call: position for position, call in enumerate(run.schedule)}
         self._remarks: list[str] = []
@@ -260,7 +247,7 @@ class BatchEngine:
             return BatchStatus(batch_id=batch_id, state="gone", ended=True, done=0, unanswered=lost())
         if status.ended:
             return status
-        if batch.age_s < (batches.api.limits.hours + 1) * 3600:
+        if batch.age_s < (batches.api.max_hours + 1) * 3600:
             return None
         with suppress(ProviderError):
             await batches.cancel(batch_id)
@@ -312,8 +299,7 @@ class BatchEngine:
             else:
                 answered += 1
                 outcome = replace(outcome, usage=replace(outcome.usage, batch=True))
-                billed = budget_cost(self._model, self._run.price, outcome)
-                self._budget.settle(max_cost, max_cost if billed is None else billed)
+                self._budget.settle(max_cost, self._run.budgeted_cost(call, outcome))
                 outcome = output_of(outcome, self._run.request_for(call), self._model)
                 outcome = within_limits(outcome, self._settings).redacted(self._redact)
                 replicate = Replicate(call=call, completion=outcome, latency_s=None, attempts=attempt)
@@ -348,7 +334,7 @@ class BatchEngine:
         batches, requests, calls = self._batches, dict[str, Request](), dict[str, Call]()
         size, pending = 0, self._pending_calls()
         queued = sum(self._run.max_tokens(call) for call in pending) if self._model.limits.queued_tokens else 0
-        while queue and len(calls) < min(batches.api.limits.requests, _MAX_REQUESTS):
+        while queue and len(calls) < _MAX_REQUESTS:
             request = self._run.request_for(queue[0])
             custom_id = self._journal.custom_id(self._run.run.manifest.run_id, self._positions[queue[0]])
             request_size = await self._size(custom_id, request)
@@ -358,7 +344,7 @@ class BatchEngine:
                 continue
             size += request_size
             queued += self._run.max_tokens(queue[0])
-            is_full = size > batches.api.limits.request_bytes * _SHARE_OF_BYTES
+            is_full = size > batches.api.max_bytes * _SHARE_OF_BYTES
             if (calls and is_full) or ((calls or pending) and queued > (self._model.limits.queued_tokens or queued)):
                 break
             if not await self._reserve(queue[0], can_wait=not (calls or pending)):
@@ -373,7 +359,7 @@ class BatchEngine:
                 await asyncio.to_thread(refuse_changed, request)
         except ProviderError as problem:
             return problem.failure(self._redact)
-        max_bytes = int(self._batches.api.limits.request_bytes * _SHARE_OF_BYTES)
+        max_bytes = int(self._batches.api.max_bytes * _SHARE_OF_BYTES)
         if size > max_bytes and request.files:
             message = f"the request has {size:,} bytes, more than a batch allows ({max_bytes:,}); run without --batch"
             return Failure(kind="not_run", reason="request_too_large", message=message)

@@ -14,16 +14,13 @@ from itertools import chain
 from typing import Any
 
 from skill_evaluator.library.config import Limits
-from skill_evaluator.providers import find_key
-from skill_evaluator.providers.base import Completion, Failure, ProviderError, Request, call_once, opened, within_limits
+from skill_evaluator.providers.base import Completion, Failure, ProviderError, Request, call_once, within_limits
 from skill_evaluator.providers.openai import server_version
-from skill_evaluator.providers.redaction import redactor_of
 from skill_evaluator.providers.structured import output_of
 from skill_evaluator.records.summaries import Server
 from skill_evaluator.runner.batch import BatchEngine
 from skill_evaluator.runner.journal import Run, create_run, read_manifest
-from skill_evaluator.runner.limits import Gate, Pace, limits_of, wait_before_retry
-from skill_evaluator.runner.prices import budget_cost
+from skill_evaluator.runner.limits import Bucket, Gate, limits_of, wait_before_retry
 from skill_evaluator.runner.schedule import Call, Replicate, Shard, calls_in_flight, interleaved
 from skill_evaluator.runner.session import (
     NO_CALL_LEFT,
@@ -153,25 +150,26 @@ class Engine:
     """The engine that makes the direct calls of one model, whose runs share its limits."""
 
     def __init__(self, runs: Sequence[RunningRun], limits: Limits, session: Session, stop: Stop) -> None:
-        configuration, model, kind = session.configuration, runs[0].run.model, runs[0].kind
+        model = runs[0].run.model
         self._runs, self._budget, self._stop = runs, session.budget, stop
         self._progress = runs[0].progress
         self._unfinished = [run for run in runs if run.open_calls]
-        self._settings = configuration.settings
-        self._redact = redactor_of(configuration.keys, configuration.models)
-        self._model, self._price = model, runs[0].price
+        self._settings = session.configuration.settings
+        self._redact = session.configuration.redactor()
+        self._model = model
         self._sequences = call_sequences(runs)
-        first, maximum = calls_in_flight(model, kind, session.concurrency or self._settings.concurrency)
+        first, maximum = calls_in_flight(model, runs[0].kind, session.concurrency or self._settings.concurrency)
         self._max_in_flight = min(maximum, limits.max_concurrency or maximum)
         first = min(first, self._max_in_flight)
-        self._gate = Gate(self._max_in_flight, self._pause, first=first, fixed=model.server is not None)
-        self._pace = Pace(limits, self._pause)
+        self._gate = Gate(self._max_in_flight, first=first, fixed=model.server is not None)
+        self._requests = Bucket(limits.requests_per_minute)
+        self._tokens = Bucket(limits.tokens_per_minute)
         self._is_known = model.id in session.recorded_models or self._progress.answered_before > 0
         self._rejected = 0
         self._succeeded = False
         self._hopeless = asyncio.Event()
         self._halted: Failure | None = None
-        self._provider = opened(kind, model, find_key(model, kind, configuration.keys), self._settings)
+        self._provider = session.configuration.open(model)
         for run in runs:
             run.server = Server(concurrency=self._max_in_flight)
 
@@ -253,6 +251,8 @@ class Engine:
         max_cost = run.max_cost(call)
         await self._gate.enter()
         try:
+            while not self._must_end() and self._gate.pause_s:
+                await self._pause(self._gate.pause_s)
             if self._must_end():
                 return None
             if not await self._budget.reserve(max_cost):
@@ -260,15 +260,15 @@ class Engine:
                 return None
             spent = 0.0
             try:
-                await self._pace.wait(run.max_tokens(call))
+                await self._pause(self._requests.take(1))
+                await self._pause(self._tokens.take(run.max_tokens(call)))
                 if self._must_end():
                     return None
                 spent = max_cost  # counts unless the cost becomes known
                 begun = time.perf_counter()
                 completion = await call_once(self._provider, request, self._settings)
                 completion = within_limits(output_of(completion, request, self._model), self._settings)
-                billed = budget_cost(self._model, self._price, completion)
-                spent = max_cost if billed is None else billed
+                spent = run.budgeted_cost(call, completion)
                 taken_s = completion.latency_s
                 latency_s = time.perf_counter() - begun if taken_s is None else taken_s
                 return completion, round(latency_s, 4)  # the precision of the journal
@@ -280,15 +280,16 @@ class Engine:
         finally:
             self._gate.leave()
 
-    async def _pause(self, seconds: float) -> bool:
-        """Sleep. Return whether a stop or a halt of the model ended the sleep early."""
+    async def _pause(self, seconds: float) -> None:
+        """Sleep until the time is over, or until a stop or a fatal error."""
+        if not seconds:
+            return
         ends = [asyncio.ensure_future(event.wait()) for event in (self._stop, self._hopeless)]
         try:
-            woken, _ = await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for end in ends:
                 end.cancel()
-        return bool(woken)
 
     def _halt_if_hopeless(self, problem: ProviderError, *, is_unreachable: bool) -> None:
         self._rejected += problem.rejected

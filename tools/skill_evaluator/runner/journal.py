@@ -46,7 +46,6 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model
 from skill_evaluator.library.prompts import DOCUMENT, UsedInputs
 from skill_evaluator.providers import Kinds
-from skill_evaluator.providers.base import first_outputs
 from skill_evaluator.providers.replay import AnswerLine
 from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.records.summaries import LATER, InFlight, Server
@@ -275,42 +274,47 @@ def read_answers(folder: Path, problems: list[str] | None = None) -> Iterator[Re
         problems.append(sentence)
 
 
+def answered_calls(folder: Path) -> set[Call]:
+    """Return the calls with an output in a run folder. The outputs are read one by one."""
+    return {replicate.call for replicate in read_answers(folder) if replicate.answered}
+
+
 def outcomes(folder: Path) -> Mapping[Call, Replicate]:
     """Read the outcome of each call in a run folder: its first output, else its last error."""
-    return first_outputs((replicate.call, replicate.answered, replicate) for replicate in read_answers(folder))
+    return _first_outputs(read_answers(folder))
 
 
-def has_other_outputs(
-    record: Record, folder: Path, manifest: Manifest, answers: Mapping[Call, Replicate] | None = None
-) -> bool:
-    """Return whether the outputs in a run folder differ from those of the run's record.
+def _first_outputs(replicates: Iterable[Replicate]) -> dict[Call, Replicate]:
+    selected: dict[Call, Replicate] = {}
+    for replicate in replicates:
+        if replicate.call not in selected or not selected[replicate.call].answered:
+            selected[replicate.call] = replicate
+    return selected
 
-    `answers` are the outcomes in the folder, or None to read them. Return False for an old record without the digest of
-    its outputs.
+
+def has_other_outputs(record: Record, manifest: Manifest, answers: Mapping[Call, Replicate]) -> bool:
+    """Return whether the outputs of a run, `answers`, differ from those of its record.
+
+    Return False for an old record without the digest of its outputs.
     """
     expected = record.digests.get("answers")
-    if expected is None:
-        return False
-    journal = outcomes(folder) if answers is None else answers
     calls = schedule_calls(tuple(manifest.cases), manifest.replicates)
-    return digest_of_answers({call: journal[call].digest for call in calls if call in journal}) != expected
+    digests = {call: answers[call].digest for call in calls if call in answers}
+    return expected is not None and digest_of_answers(digests) != expected
 
 
 def edited_since(folder: Path, manifest: Manifest, records: Path) -> Path | None:
     """Find the run's record in `folder` or `records` whose outputs differ from the run's. Return None if none does."""
     for path in (folder / RECORD, records / f"{manifest.run_id}.json"):
-        if path.exists() and has_other_outputs(read_record(path), folder, manifest):
+        if path.exists() and has_other_outputs(read_record(path), manifest, outcomes(folder)):
             return path
     return None
 
 
 def merged_outcomes(parts: Iterable[tuple[Manifest, Iterable[Replicate]]]) -> dict[Call, Replicate]:
     """Merge the parts of a run (shards or repeated jobs): each call's first output, else its last error."""
-    return first_outputs(
-        (replicate.call, replicate.answered, replicate)
-        for manifest, replicates in parts
-        for replicate in replicates
-        if manifest.includes(replicate.call)
+    return _first_outputs(
+        replicate for manifest, replicates in parts for replicate in replicates if manifest.includes(replicate.call)
     )
 
 
@@ -359,25 +363,21 @@ def new_runs(
         applicable = [case.id for case in cases if case.id not in excluded]
         selected = set(shard.of(applicable) if shard else applicable)
         run_id = run_id_of(invocation, component.name, model.id, shard)
-        manifest = Manifest(
+        manifest = Manifest.view(
+            size,
             run_id=run_id,
             created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
             skill=component.name,
             skill_version=component.version,
             model_id=model.id,
             provider=model.provider,
-            replicates=size.replicates,
-            seed=size.seed,
             shard=str(shard) if shard else None,
-            selection=size.selection,
             scenario=component.scenario,
             cases={case.id: case.digest for case in cases if case.id in selected},
             inputs=component.prompt.inputs,
             not_applicable=excluded,
             digests=input_digests(component, model),
             evaluator_version=__version__,
-            draft=size.draft,
-            transport=size.transport,
         )
         folder = results_dir / run_id
         runs.append(ComponentRun(model=model, manifest=manifest, folder=folder, component=component))

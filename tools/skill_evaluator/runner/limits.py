@@ -5,22 +5,20 @@ import math
 import random
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
-from types import MappingProxyType
 
 from skill_evaluator.library.config import Limits, Model, Retry, Settings
 from skill_evaluator.records.summaries import InFlight
 from skill_evaluator.runner.schedule import limits_under
 
-Sleep = Callable[[float], Awaitable[object]]  # returns true if the sleeper was woken early
 _MAX_LATENCY_RATIO = 1.6  # twice as many calls in flight then give at least 1/4 more outputs per second
 _ROUNDS_BEFORE_GROWTH = 8  # rounds without growth after the latency rose
 _CUT_INTERVAL_S = 1.0  # overload errors within this time count as one
 
 
 def limits_of(
-    models: Sequence[Model], settings: Settings, shards: int = 1, planned: Mapping[str, Limits] = MappingProxyType({})
+    models: Sequence[Model], settings: Settings, shards: int, planned: Mapping[str, Limits]
 ) -> dict[str, Limits]:
     """Return the limits of concurrent models by model id. Models of one provider share the provider's ceiling equally.
 
@@ -42,10 +40,7 @@ class Gate:
     begins at `first` doubles while latency hardly grows. A `fixed` limit never changes.
     """
 
-    def __init__(
-        self, max_limit: int, sleep: Sleep = asyncio.sleep, *, first: int | None = None, fixed: bool = False
-    ) -> None:
-        self._sleep = sleep
+    def __init__(self, max_limit: int, *, first: int | None = None, fixed: bool = False) -> None:
         self._max_limit = max_limit
         self._limit = float(first or max_limit)
         self._grows = self._limit < max_limit
@@ -73,16 +68,18 @@ class Gate:
         mean = self._seconds / max(self._counted_at - self._started_at, 1e-9)
         return InFlight(least=lowest, mean=round(mean, 1), most=highest)
 
+    @property
+    def pause_s(self) -> float:
+        """The remaining seconds of the pause after an overload, in which no call may start."""
+        return max(0.0, self._closed_until - time.monotonic())
+
     async def enter(self) -> None:
-        """Wait until another call is allowed, and until the pause after an overload has ended."""
+        """Wait until another call is allowed, and count it as in flight."""
         while self._active >= int(self._limit):
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
             await turn
         self._count(1)
-        while (pause := self._closed_until - time.monotonic()) > 0:
-            if await self._sleep(pause):
-                return
 
     def leave(self) -> None:
         """Count a call in flight as ended."""
@@ -99,7 +96,7 @@ class Gate:
             self._change(min(float(self._max_limit), self._limit + 1 / self._limit))
 
     def throttled(self, pause_s: float) -> None:
-        """Halve the limit unless it is fixed or was just halved, and start no call before the pause is over."""
+        """Halve the limit unless it is fixed or was just halved, and extend the pause."""
         now = time.monotonic()
         self._closed_until = max(self._closed_until, now + pause_s)
         if now - self._last_cut >= _CUT_INTERVAL_S and not self._fixed:
@@ -141,37 +138,23 @@ class Gate:
 
 
 class Bucket:
-    """A token bucket of `per_minute` units, requests or tokens, with even refill."""
+    """A token bucket of `per_minute` units, requests or tokens, with even refill. None: unlimited."""
 
-    def __init__(self, per_minute: int, sleep: Sleep = asyncio.sleep) -> None:
-        self._sleep = sleep
-        self._rate = per_minute / 60.0
+    def __init__(self, per_minute: int | None) -> None:
+        self._is_unlimited = per_minute is None
+        self._rate = (per_minute or 0) / 60.0
         self._capacity = max(1.0, self._rate)
         self._level = self._capacity
         self._at = time.monotonic()
 
-    async def take(self, units: float) -> None:
-        """Take the units, and wait until the bucket had enough. A request above its capacity delays later requests."""
+    def take(self, units: float) -> float:
+        """Take the units, and return the seconds until the bucket has them. Later requests wait longer for a debt."""
+        if self._is_unlimited:
+            return 0.0
         now = time.monotonic()
         self._level = min(self._capacity, self._level + (now - self._at) * self._rate) - units
         self._at = now
-        if self._level < 0:
-            await self._sleep(-self._level / self._rate)
-
-
-class Pace:
-    """The rate limits of one model: requests and tokens per minute."""
-
-    def __init__(self, limits: Limits, sleep: Sleep = asyncio.sleep) -> None:
-        self._requests = Bucket(limits.requests_per_minute, sleep) if limits.requests_per_minute else None
-        self._tokens = Bucket(limits.tokens_per_minute, sleep) if limits.tokens_per_minute else None
-
-    async def wait(self, tokens: int) -> None:
-        """Wait until a request with this number of tokens may be sent."""
-        if self._requests:
-            await self._requests.take(1)
-        if self._tokens:
-            await self._tokens.take(tokens)
+        return max(0.0, -self._level / self._rate)
 
 
 def wait_before_retry(retry: Retry, attempt: int, retry_after_s: float | None) -> float:

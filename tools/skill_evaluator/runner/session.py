@@ -14,7 +14,7 @@ from skill_evaluator.errors import ConfigError, RunError
 from skill_evaluator.files import LinesWriter, try_lock
 from skill_evaluator.library.config import Limits, Model
 from skill_evaluator.providers import Configuration, missing_key
-from skill_evaluator.providers.base import Failure, Request
+from skill_evaluator.providers.base import Completion, Failure, Request
 from skill_evaluator.records.summaries import Server
 from skill_evaluator.runner.journal import (
     ANSWERS,
@@ -167,8 +167,7 @@ class RunningRun:
             if replicate.completion is None:
                 self.errors[call] = replicate
                 continue
-            cost = budget_cost(run.model, self.price, replicate.completion)
-            budget.count_earlier(self.max_cost(call) if cost is None else cost)
+            budget.count_earlier(self.budgeted_cost(call, replicate.completion))
             self.fingerprints[replicate.completion.fingerprint or ""] += 1
             self.errors.pop(call, None)
             self.open_calls.discard(call)
@@ -217,6 +216,11 @@ class RunningRun:
         input_tokens, output_tokens = self._size(call.case_id).maximum, self.run.model.params.max_output_tokens
         is_batch = self.run.manifest.transport == "batch"
         return max_call_cost(self.price, input_tokens, output_tokens, batch=is_batch) or 0.0
+
+    def budgeted_cost(self, call: Call, completion: Completion) -> float:
+        """Return the cost of an output in USD that counts for the budget: the maximum cost if it is unknown."""
+        cost = budget_cost(self.run.model, self.price, completion)
+        return self.max_cost(call) if cost is None else cost
 
     def cost_refusal(self, call: Call, left_usd: float) -> Failure:
         """Return the failure of a call that can cost more than the rest of the budget, `left_usd`."""

@@ -323,7 +323,7 @@ class ShownRun:
         changed = [name for name in _SCORED_BY if self.record.digests.get(name) != digests.get(name)]
         remark = f"Changed since these outputs were scored: {listed(changed)}. The marks are by the new files."
         remarks = [remark] if changed else []
-        if has_other_outputs(self.record, self._folder, *self._outcomes):
+        if has_other_outputs(self.record, *self._outcomes):
             remarks.append("The record does not match these outputs: the record or the outputs were edited.")
         return remarks
 

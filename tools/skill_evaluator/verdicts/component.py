@@ -216,27 +216,26 @@ class RecordedComponent:
             beside = None if draft.beside is None else archive.draft(draft.beside)
             archive.add([] if beside is None else [beside])
             candidate = draft
-        record, lower = (one if isinstance(one, Record) else None for one in (candidate, baseline))
+        record, lower_record = (named if isinstance(named, Record) else None for named in (candidate, baseline))
         path = self.component.leaderboard_path
         runs = self.runs(models) if record is None else selection.runs_of_models(archive.entries, models, path)
         if candidate is None:
             self._refuse_incomplete(runs)
-        choices, left_out = selection.choose(
-            runs,
-            entry_of(candidate) if isinstance(candidate, Record) else candidate,
-            entry_of(baseline) if isinstance(baseline, Record) else baseline,
-            self._default_baseline,
-        )
+        names = [entry_of(named) if isinstance(named, Record) else named for named in (candidate, baseline)]
+        choices, left_out = selection.choose(runs, *names)
+        is_run_named = any(selection.find_run(runs, name) for name in names)  # then its runs are not pooled
         pairs, family = [], []
-        for choice in choices:
-            judged = record or archive.record(choice.candidate)
-            if choice.exact:
-                met = lower or (archive.record(choice.baseline) if choice.baseline else None)
-                pair = comparability.mark_concurrent(Pair(baseline=met, candidate=judged))
+        for run, named_baseline in choices:
+            judged = record or archive.record(run)
+            lower = self._default_baseline(run) if baseline is None else named_baseline
+            if is_run_named:
+                before = lower_record or (archive.record(lower) if lower else None)
+                pair = comparability.mark_concurrent(Pair(baseline=before, candidate=judged))
             else:
-                pair = self.pair_of(judged, choice.baseline)
+                pair = self.pair_of(judged, lower)
                 family.append(pair.candidate)
-            pairs.append(replace(pair, absent=choice.absent or pair.absent))
+            absent = f"there is no complete record of {baseline}" if isinstance(baseline, str) else pair.absent
+            pairs.append(replace(pair, absent=absent))
         version = baseline if isinstance(baseline, str) else None
         hidden = self._hidden_pairs(family, version) if models else ()
         return Chosen(pairs=pairs, hidden=hidden, left_out=left_out)

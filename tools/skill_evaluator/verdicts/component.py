@@ -24,7 +24,7 @@ from skill_evaluator.verdicts.decide import comparability
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records  # imports scipy
 from skill_evaluator.verdicts.decide.measuring import Compared, MeasureEffects, measure_pair
-from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, MeasureResult, ModelVerdict
+from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict
 from skill_evaluator.verdicts.decide.rules import VerdictRules, has_collapsed, rules_for
 from skill_evaluator.verdicts.shipping import History, ModelRanking, history_of, rank_models, shipping_advice
 
@@ -39,11 +39,17 @@ _MAX_MODELS = 8  # maximum number of models whose pairs are compared
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentStatus:
-    """The state of a component. `newest` has the newest record of each model by model id."""
+    """The state of a component. `newest` has the newest record of each model by model id.
+
+    `versions` has the comparisons of the five highest versions with their baselines, by version. `pairs` has the
+    comparisons of two models each, for the first eight models.
+    """
 
     newest: Mapping[str, Record]
     history: History
     ranking: ModelRanking
+    versions: Mapping[str, ComparisonResult]
+    pairs: Sequence[ComparisonResult]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,15 +117,23 @@ class RecordedComponent:
         return selection.runs_of_models(self.archive.entries, models, path)
 
     def status(self) -> ComponentStatus | None:
-        """Return the newest records, history and ranking of the component. Return None if no run is complete."""
-        newest = selection.newest_of_versions(self.archive.entries)
-        if not newest:
+        """Return the newest records, history, ranking and comparisons. Return None if no run is complete."""
+        by_model = selection.runs_of_versions(self.archive.entries)
+        if not by_model:
             return None
         history, ranking = self.with_advice(self.archive.entries)
+        newest = {model_id: list(versions.values())[-1][-1] for model_id, versions in sorted(by_model.items())}
+        every = {version for versions in by_model.values() for version in versions}
+        pairs = map(self._pair_of_models, combinations(sorted(by_model)[:_MAX_MODELS], 2))
         return ComponentStatus(
-            newest={model_id: self.archive.record(runs[-1]) for model_id, runs in sorted(newest.items())},
+            newest={model_id: self.archive.record(run) for model_id, run in newest.items()},
             history=history,
             ranking=ranking,
+            versions={
+                version: self.compare(self.choose_runs(None, version))
+                for version in sorted(every, key=precedence, reverse=True)[:_NEWEST]
+            },
+            pairs=[self.compare(Chosen(pairs=[pair])) for pair in pairs if pair is not None],
         )
 
     def unmeasured(self, shown: Iterable[str]) -> str:
@@ -256,17 +270,6 @@ class RecordedComponent:
     def compare(self, chosen: Chosen) -> ComparisonResult:
         """Compare the chosen pairs under the current rules; the result names the accepted version."""
         return chosen.compare(self.settings).model_copy(update={"accepted": self.accepted_version})
-
-    def comparisons(self) -> Comparisons:
-        """Compare the five highest versions with their baselines, and the first eight models with each other."""
-        by_model = selection.runs_of_versions(self.archive.entries)
-        every = {version for versions in by_model.values() for version in versions}
-        newest = sorted(every, key=precedence, reverse=True)[:_NEWEST]
-        versions = {version: self.compare(self.choose_runs(None, version)) for version in newest}
-        names = combinations(sorted(by_model)[:_MAX_MODELS], 2)
-        pairs = map(self._pair_of_models, names)
-        models = [self.compare(Chosen(pairs=[pair])) for pair in pairs if pair is not None]
-        return Comparisons(versions=versions, models=models)
 
     def _pair_of_models(self, names: tuple[str, str], version: str | None = None) -> Pair | None:
         archive, versions = self.archive, selection.runs_of_versions(self.archive.entries)

@@ -408,7 +408,7 @@ class Step(FrozenModel):
     @classmethod
     def of(cls, model: ModelVerdict, primary_metric: str) -> "Step":
         """Build the step from the verdict on a model against the version before."""
-        primary = next((result for result in model.metrics if result.metric == primary_metric), None)
+        primary = _primary(model, primary_metric)
         fell = None if model.verdict == "incomparable" else model.fell_most
         return cls.view(
             model,

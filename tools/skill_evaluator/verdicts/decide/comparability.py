@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from skill_evaluator.display import WHOLE, number
 from skill_evaluator.display.safe_text import value_pair
@@ -66,31 +66,20 @@ class Pair:
         return self.side_by_side or (self.baseline is not None and self.candidate.beside == self.baseline.run_id)
 
 
-class ReadOutputs(NamedTuple):
-    """The number of a version's outputs that could be read, and the number of planned outputs."""
-
-    read: int
-    planned: int
-
-    @property
-    def suffices(self) -> bool:
-        """Whether enough outputs could be read for a verdict in favour of the version."""
-        return self.read >= records.MIN_USABLE * self.planned
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedCases:
     """The comparable part of two records. `cases` are the unchanged cases, each as (baseline, candidate).
 
     `left_out` has the reason of each other case by id. `barriers` are the differences that prevent a comparison,
-    `remarks` those that do not. `read` counts the outputs of the baseline and of the candidate for these cases.
+    `remarks` those that do not. `outputs` has the number of outputs that could be read and the number of planned
+    outputs for these cases, of the baseline and of the candidate.
     """
 
-    cases: tuple[tuple[CaseRecord, CaseRecord], ...]
-    left_out: dict[str, str]
-    barriers: tuple[str, ...]
-    remarks: tuple[str, ...]
-    read: tuple[ReadOutputs, ReadOutputs]
+    cases: tuple[tuple[CaseRecord, CaseRecord], ...] = ()
+    left_out: dict[str, str] = field(default_factory=dict)
+    barriers: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    outputs: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0))
 
 
 def mark_concurrent(pair: Pair) -> Pair:
@@ -122,13 +111,13 @@ def common_part(baseline: Record, candidate: Record, *, any_served: bool = False
         left_out=dict(sorted(left_out.items())),
         barriers=tuple(_barriers(baseline, candidate, change)),
         remarks=tuple(_remarks(baseline, candidate, change)),
-        read=(_read_outputs(old for old, _ in cases), _read_outputs(new for _, new in cases)),
+        outputs=(_count_outputs(old for old, _ in cases), _count_outputs(new for _, new in cases)),
     )
 
 
-def _read_outputs(cases: Iterable[CaseRecord]) -> ReadOutputs:
+def _count_outputs(cases: Iterable[CaseRecord]) -> tuple[int, int]:
     outcomes = [outcome for case in cases for outcome in case.outcomes]
-    return ReadOutputs(read=outcomes.count(SCORED), planned=len(outcomes))
+    return outcomes.count(SCORED), len(outcomes)
 
 
 def served_change(baseline: Record, candidate: Record) -> records.Change | None:

@@ -11,7 +11,7 @@ import numpy as np
 from skill_evaluator.display import MIN_CASES_FOR_INTERVAL
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
-from skill_evaluator.records.record import CaseRecord, Record
+from skill_evaluator.records.record import MIN_USABLE, CaseRecord, Record
 from skill_evaluator.stats import ALPHA, ROUNDING, benjamini_hochberg, by_key, rounded, t_cdf, t_quantile
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide import comparability
@@ -41,6 +41,7 @@ from skill_evaluator.verdicts.decide.results import (
     missing_reasons,
 )
 from skill_evaluator.verdicts.decide.rules import (
+    ACCEPTED_SHARE,
     MOSTLY,
     Losses,
     VerdictRules,
@@ -177,7 +178,8 @@ def _open_measure(measured: MeasureEffects, pair: Pair, rules: VerdictRules) -> 
         return None
     is_judged = pair.unproved_judge is not None and measure.judged
     needs_labels = is_judged and abs(effect.difference) > tolerance and effect.difference >= -rules.policy.harm
-    if needs_labels or measure_verdict(effect, measured.q, tolerance, rules.levels(measure)) != "inconclusive":
+    verdict = measure_verdict(effect, measured.q, tolerance, rules.level(measure), rules.alpha)
+    if needs_labels or verdict != "inconclusive":
         return None
     still_open = f"{measure.name}: a drop beyond {tolerance:g} is not ruled out"
     if tolerance == 0.0:
@@ -197,12 +199,12 @@ def _remedy(measured: MeasureEffects, effect: Effect, pair: Pair, rules: Verdict
     the standard error is at most −D ÷ t. More cases reduce only the variance between cases, not that between days.
     """
     measure, candidate = measured.measure, pair.candidate
-    cases, tolerance, levels, ways = len(measure.case_ids), rules.tolerance(measure), rules.levels(measure), []
+    cases, tolerance, level, ways = len(measure.case_ids), rules.tolerance(measure), rules.level(measure), []
     if effect.unseen > tolerance > 0.0:
         enough = math.ceil(math.log(ALPHA) / math.log(1.0 - tolerance))
         return f"2 replicates of each case, or {enough} cases, would decide it"
     family = measured.q / effect.p if measured.q and effect.p else 1.0
-    to_exclude, to_show = t_quantile(effect.degrees, [1 - MAX_MISSED, 1 - levels.fall / family])
+    to_exclude, to_show = t_quantile(effect.degrees, [1 - MAX_MISSED, 1 - level / family])
     allowed = max((effect.difference + tolerance) / to_exclude if tolerance else 0.0, -effect.difference / to_show)
     between, is_called = effect.error**2 - measured.day_variance, candidate.provider != "replay"
     is_same_model = pair.baseline is not None and pair.baseline.model_id == candidate.model_id
@@ -217,7 +219,7 @@ def _remedy(measured: MeasureEffects, effect: Effect, pair: Pair, rules: Verdict
     sampled = None if measured.is_sampled else measured.effect_if(is_sampled=True)
     if sampled is not None and differ and candidate.settings is not None and is_called:
         q = min(1.0, sampled.p * family)
-        if measure_verdict(sampled, q, tolerance, levels) != "inconclusive":
+        if measure_verdict(sampled, q, tolerance, level, rules.alpha) != "inconclusive":
             profile = f"`profile: sampled` of {candidate.model_id} in models.yaml"
             ways.append(f"{profile}, if each output is an independent sample,")
     if not ways:
@@ -229,7 +231,7 @@ def _reasons_of(
     compared: Compared, results: Results, losses: Losses, coverage: float, rules: VerdictRules
 ) -> Iterator[str]:
     common = compared.common
-    if common is None:
+    if compared.pair.baseline is None:
         yield compared.pair.absent
         return
     if compared.judge is not None:
@@ -268,8 +270,7 @@ def _remedy_of(compared: Compared, results: Results, coverage: float, rules: Ver
         return _MISSING
     if _is_of_one_case(results):
         return _more_than_one_case(compared.pair)
-    unsupported = list(_unsupported(compared.common, results, rules)) if compared.common else []
-    for _, remedy in (*unsupported, *_open_measures(compared, results, rules)):
+    for _, remedy in (*_unsupported(compared.common, results, rules), *_open_measures(compared, results, rules)):
         return remedy
     if any(result.missing is not None and result.missing.lost for result in results if result.tier == "critical"):
         return _MISSING
@@ -277,9 +278,9 @@ def _remedy_of(compared: Compared, results: Results, coverage: float, rules: Ver
 
 
 def _unsupported(common: SharedCases, results: Results, rules: VerdictRules) -> Iterator[tuple[str, str]]:
-    for side, outputs in zip(("baseline", "candidate"), common.read, strict=True):
-        if not outputs.suffices:
-            reason = f"{outputs.read} of {outputs.planned} outputs of the {side} could be read, fewer than half"
+    for side, (read, planned) in zip(("baseline", "candidate"), common.outputs, strict=True):
+        if read < MIN_USABLE * planned:
+            reason = f"{read} of {planned} outputs of the {side} could be read, fewer than half"
             yield reason, "outputs that can be read would decide it"
     for result in results:
         is_open = result.verdict == "inconclusive" and not (result.difference or 0.0) > 0.0
@@ -304,15 +305,14 @@ def _lift(pair: Pair, results: Results) -> Iterator[str]:
                 yield f"{result.metric}: {with_prompt}, without {result.baseline:.3f}"
 
 
-def falls_of(losses: Losses, results: Results) -> list[Fall]:
+def falls_of(losses: Losses) -> list[Fall]:
     """Return each lost field as (path, means before and after as text), the largest drop first."""
-    lost = [result for result in results if result.kind == "field" and result.metric in losses.fields]
-    lost.sort(key=lambda result: result.difference or 0.0)
+    lost = sorted(losses.fields, key=lambda result: result.difference or 0.0)
     return [(one.metric, f"{one.baseline:.3f} → {one.candidate:.3f}") for one in lost]
 
 
 def _reasons_of_losses(losses: Losses, results: Results, rules: VerdictRules) -> Iterator[str]:
-    if falls := falls_of(losses, results):
+    if falls := falls_of(losses):
         fields, harm = counted(len(falls), "field"), f"{rules.policy.harm:g}"
         yield f"{fields} lost more than {harm}, which alone is a regression: {joined_falls(falls)}"
     if critical := losses.critical_cases:
@@ -464,7 +464,6 @@ def _changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[
     changes = dict[int, SinceAccepted]()
     q_values = benjamini_hochberg([effect.p for *_, effect in tested])
     for (index, accepted, compared, measured, effect), q in zip(tested, q_values, strict=True):
-        levels = rules.levels(measured.measure, is_accepted=True)
         change = SinceAccepted(
             version=accepted.skill_version,
             run_id=accepted.run_id,
@@ -472,7 +471,7 @@ def _changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[
             difference=round(effect.difference, 6),
             ci95=_rounded(effect.ci95),
             q=round(q, 6),
-            verdict=verdict_on(compared, replace(measured, q=q), rules, levels),
+            verdict=verdict_on(compared, replace(measured, q=q), rules, rules.alpha * ACCEPTED_SHARE),
         )
         if index not in changes or change.difference < changes[index].difference:
             changes[index] = change
@@ -487,7 +486,7 @@ def _failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
         for measured in compared.measured:
             if measured.effect is not None:
                 tested = replace(measured, q=min(1.0, measured.effect.p * models))
-                if verdict_on(compared, tested, rules, rules.levels(measured.measure)) == "regressed":
+                if verdict_on(compared, tested, rules, rules.level(measured.measure)) == "regressed":
                     return run.run_id
     return None
 
@@ -498,21 +497,20 @@ def _model(compared: Compared, since_accepted: SinceAccepted | None, rules: Verd
     results = [_result(measured, compared, rules, models if covered else None) for measured in compared.measured]
     amounts = amount_results(compared, rules, covered=covered)
     verdict: VerdictName = "incomparable"
-    cases = Cases()
-    losses = Losses(since_accepted=since_accepted)
-    if common is not None and not common.barriers:
-        cases = named_cases(common, compared.primary(rules.primary_metric), rules)
-    if common is not None and not common.barriers and common.cases:
-        verdicts = [(one.tier, one.verdict) for one in results] + [(one.tier, one.verdict) for one in amounts]
+    if common.cases and not common.barriers:
+        verdicts = [(one.tier, one.verdict) for one in (*results, *amounts)]
         verdict = model_verdict((tier, one) for tier, one in verdicts if one is not None)
-        lost = tuple(case for case in cases.broke if covered and case.before - case.after > rules.policy.harm)
-        losses = Losses(
-            fields=tuple(one.metric for one in results if one.harmed),
-            cases=lost,
-            critical_cases=tuple(case for case in lost if case.case_id in rules.critical_cases),
-            earlier_run=_failed_before(pair, rules, models) if covered else None,
-            since_accepted=since_accepted,
-        )
+    is_tested = covered and verdict != "incomparable"
+    primary = compared.primary(rules.primary_metric)
+    cases = Cases() if common.barriers else named_cases(common, primary, rules)
+    lost = tuple(case for case in cases.broke if covered and case.before - case.after > rules.policy.harm)
+    losses = Losses(
+        fields=tuple(one for one in results if one.harmed),
+        cases=lost,
+        critical_cases=tuple(case for case in lost if case.case_id in rules.critical_cases),
+        earlier_run=_failed_before(pair, rules, models) if is_tested else None,
+        since_accepted=since_accepted,
+    )
     verdict = verdict_with_losses(verdict, losses)
     open_amounts = (one for one in amounts if one.tier == "critical" and one.verdict == "inconclusive")
     remedy = _remedy_of(compared, results, coverage, rules) or next(amount_reasons(open_amounts, 0), None)
@@ -524,7 +522,7 @@ def _model(compared: Compared, since_accepted: SinceAccepted | None, rules: Verd
         fields=[result for result in results if result.kind == "field"],
         amounts=amounts,
         cases=cases,
-        lost_fields=list(losses.fields),
+        lost_fields=[one.metric for one in losses.fields],
         lost_cases=[case.case_id for case in losses.cases],
         since_accepted=since_accepted,
         baseline_runs=1 + len(pair.baseline_again),
@@ -536,7 +534,7 @@ def _model(compared: Compared, since_accepted: SinceAccepted | None, rules: Verd
             *amount_reasons(amounts, pair.candidate.planned),
             *pair.skipped_notes,
         ],
-        falls=falls_of(losses, results),
+        falls=falls_of(losses),
         remedy=remedy if verdict == "inconclusive" else None,
         unproved_judge=_deciding_judge(compared, results, verdict),
         served=None if pair.baseline is None else comparability.served_change(pair.baseline, pair.candidate),
@@ -555,18 +553,18 @@ def _coverage(compared: Compared) -> float:
 
     Cases that are not applicable to the candidate do not count. Without a baseline, return the candidate's completion.
     """
-    pair, common = compared.pair, compared.common
-    if pair.baseline is None or common is None:
+    pair = compared.pair
+    if pair.baseline is None:
         return pair.candidate.coverage
     wanted = [case for case in pair.baseline.per_case if case.case_id not in pair.candidate.not_applicable]
-    share = len(common.cases) / max(1, len(wanted))
+    share = len(compared.common.cases) / max(1, len(wanted))
     return min(pair.candidate.coverage, pair.baseline.coverage, share)
 
 
 def _result(measured: MeasureEffects, compared: Compared, rules: VerdictRules, models: int | None) -> MeasureResult:
     """Build the result of a measure. `models` is the number of models, or None if the coverage is too low."""
     measure, effect, pair, q = measured.measure, measured.effect, compared.pair, measured.q
-    levels, tolerance, harm = rules.levels(measure), rules.tolerance(measure), rules.policy.harm
+    level, tolerance, harm = rules.level(measure), rules.tolerance(measure), rules.policy.harm
     is_tested, is_field = measure.kind != "reproducibility", measure.kind == "field"
     difference = measured.after.mean - measured.before.mean
     lost = is_tested and models is not None and has_collapsed(measured, models) and difference < -tolerance
@@ -575,8 +573,8 @@ def _result(measured: MeasureEffects, compared: Compared, rules: VerdictRules, m
     if is_tested:
         verdict = "inconclusive"
         if models is not None:
-            verdict = verdict_on(compared, measured, rules, levels, collapsed=collapsed)
-    harmed = is_field and models is not None and (lost or (q is not None and q <= levels.fall)) and difference < -harm
+            verdict = verdict_on(compared, measured, rules, level, collapsed=collapsed)
+    harmed = is_field and models is not None and (lost or (q is not None and q <= level)) and difference < -harm
     return MeasureResult(
         metric=measure.name,
         kind=measure.kind,
@@ -590,7 +588,7 @@ def _result(measured: MeasureEffects, compared: Compared, rules: VerdictRules, m
         q=rounded(q),
         n=0 if effect is None else effect.n,
         n_cases=len(measure.case_ids),
-        detectable_drop=rounded(effect.detectable(levels.fall / measured.family)) if effect and is_tested else None,
+        detectable_drop=rounded(effect.detectable(level / measured.family)) if effect and is_tested else None,
         verdict=verdict,
         harmed=harmed and judged_verdict("regressed", measured, pair, harm) == "regressed",
         missing=measured.missing,

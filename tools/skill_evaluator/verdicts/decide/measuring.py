@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skill_evaluator.records.record import Record
-from skill_evaluator.stats import CONFIDENCE, POWER, smallest_drop, t_cdf, t_quantile, unseen_share
+from skill_evaluator.stats import CONFIDENCE, POWER, Interval, smallest_drop, t_cdf, t_quantile, unseen_share
 from skill_evaluator.verdicts.decide import comparability
 from skill_evaluator.verdicts.decide.comparability import Pair, PairedScores, SharedCases
 from skill_evaluator.verdicts.decide.results import Missing, bounds_of
 
 Floats = NDArray[np.float64]
 Arm = Sequence[Sequence[float]]  # one version: the scores of each case's replicates
-Interval = tuple[float, float]
 
 MAX_MISSED = 0.03  # accepted probability that a drop of the tolerated size is called excluded
 _SLACK = 1e-9  # a smaller spread is rounding
@@ -299,13 +298,13 @@ class MeasureEffects:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """A pair with its comparable part and its measures. `common` is None if there is no baseline.
+    """A pair with its comparable part and its measures. `common` is empty if there is no baseline.
 
     `amounts` has output tokens, cost and latency by name; a text is the reason why an amount is not measured.
     """
 
     pair: Pair
-    common: SharedCases | None = None
+    common: SharedCases
     measured: tuple[MeasureEffects, ...] = ()
     amounts: Mapping[str, MeasureEffects | str] = field(default_factory=dict)
 
@@ -323,7 +322,7 @@ def measure_pair(pair: Pair, wanted: Callable[[PairedScores], bool] = lambda mea
     """Measure the effects on the measures that `wanted` selects. There are none if the pair is not comparable."""
     like, baseline = comparability.with_same_checks(pair), pair.baseline
     if like.baseline is None or baseline is None:
-        return Compared(pair=pair)
+        return Compared(pair=pair, common=SharedCases())
     before = comparability.pooled(like.baseline, like.baseline_again)
     after = comparability.pooled(like.candidate, like.candidate_again)
     common = comparability.common_part(before, after, any_served=pair.any_served)

@@ -14,7 +14,7 @@ import numpy as np
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED
 from skill_evaluator.identifiers import Tier
 from skill_evaluator.library.config import ComponentPolicy, MetricPolicy, Policy, Settings, VerdictName
-from skill_evaluator.records.record import Record
+from skill_evaluator.records.record import MIN_USABLE, Record
 from skill_evaluator.records.summaries import AMOUNTS, MIN_LABELS
 from skill_evaluator.stats import ROUNDING, rounded
 from skill_evaluator.verdicts.decide.comparability import CasePairs, Pair, PairedScores
@@ -24,6 +24,7 @@ from skill_evaluator.verdicts.decide.results import (
     AmountResult,
     CaseChange,
     ComparisonResult,
+    MeasureResult,
     Missing,
     SinceAccepted,
     crosses,
@@ -38,14 +39,6 @@ AMOUNT_TOLERANCE = 0.2  # relative increase of output tokens, cost or latency pe
 OTHER_SHARE = 0.15  # share of alpha: supporting measures, and again fields
 _NO_POLICY = ComponentPolicy()
 WORST_FIRST: tuple[VerdictName, ...] = ("regressed", "inconclusive", "incomparable", "improved", "unchanged")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Levels:
-    """The largest adjusted one-sided p-values (q) at which a drop (`fall`) and a rise are significant."""
-
-    fall: float
-    rise: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +87,9 @@ class VerdictRules:
         """The tolerated drop of the primary metric."""
         return self.tolerance(PairedScores(name=self.primary_metric, kind="accuracy"))
 
-    def levels(self, measure: PairedScores, *, is_accepted: bool = False) -> Levels:
-        """Return the significance levels of a measure's test. `is_accepted`: it is against the accepted version."""
-        share = CRITICAL_SHARE if self.is_critical(measure) else OTHER_SHARE
-        return Levels(fall=self.alpha * (ACCEPTED_SHARE if is_accepted else share), rise=self.alpha / 2)
+    def level(self, measure: PairedScores) -> float:
+        """Return the largest adjusted one-sided p-value (q) at which a drop of a measure is significant."""
+        return self.alpha * (CRITICAL_SHARE if self.is_critical(measure) else OTHER_SHARE)
 
     def has_room(self, metric: str, tolerance: float, before: float | None) -> bool:
         """Return whether the primary metric can fall from `before` by more than `tolerance`. True for other metrics."""
@@ -136,23 +128,27 @@ def rules_for(settings: Settings, candidate: Record) -> VerdictRules:
 
 
 def verdict_on(
-    compared: Compared, measured: MeasureEffects, rules: VerdictRules, levels: Levels, *, collapsed: bool = False
+    compared: Compared, measured: MeasureEffects, rules: VerdictRules, level: float, *, collapsed: bool = False
 ) -> VerdictName:
     """Return the verdict on a measure, within the limits of its judge and outputs. `collapsed`: no test is needed."""
     tolerance, is_critical = rules.tolerance(measured.measure), rules.is_critical(measured.measure)
-    verdict = "regressed" if collapsed else measure_verdict(measured.effect, measured.q, tolerance, levels)
+    verdict: VerdictName = "regressed"
+    if not collapsed:
+        verdict = measure_verdict(measured.effect, measured.q, tolerance, level, rules.alpha)
     verdict = judged_verdict(verdict, measured, compared.pair, rules.policy.harm)
     verdict = bounded_verdict(verdict, measured.missing, tolerance, rules.required_coverage if is_critical else 0.0)
     return supported_verdict(verdict, compared, measured, rules)
 
 
-def measure_verdict(effect: Effect | None, q: float | None, tolerance: float, levels: Levels) -> VerdictName:
+def measure_verdict(
+    effect: Effect | None, q: float | None, tolerance: float, level: float, alpha: float
+) -> VerdictName:
     """Return the verdict on one measure: the verdict of the first line whose condition holds.
 
     1. inconclusive: there is no effect or no adjusted p-value (q).
-    2. improved: the score rose significantly.
+    2. improved: the score rose significantly (q is at most α ÷ 2).
     3. unchanged: a drop beyond the tolerance is excluded with 97 % confidence.
-    4. regressed: the score fell significantly.
+    4. regressed: the score fell significantly (q is at most `level`).
     5. inconclusive: anything else. Nothing is unchanged merely because its difference is not significant.
 
     If no score varied, the share of cases that may fail unseen must not exceed the tolerance, either. No interval
@@ -160,12 +156,12 @@ def measure_verdict(effect: Effect | None, q: float | None, tolerance: float, le
     """
     if effect is None or q is None:
         return "inconclusive"
-    if effect.difference > ROUNDING and q <= levels.rise:
+    if effect.difference > ROUNDING and q <= alpha / 2:
         return "improved"
     fell = effect.difference < -ROUNDING
     if not fell if tolerance == 0.0 else effect.lowest >= -tolerance and effect.unseen <= tolerance:
         return "unchanged"
-    return "regressed" if fell and q <= levels.fall else "inconclusive"
+    return "regressed" if fell and q <= level else "inconclusive"
 
 
 def bounded_verdict(verdict: VerdictName, missing: Missing | None, tolerance: float, required: float) -> VerdictName:
@@ -203,9 +199,9 @@ def supported_verdict(
     *improved* requires half of the candidate's planned outputs. *unchanged* requires half of both versions' outputs,
     and a score that could fall by more than the tolerance. A regression always holds: an unreadable output counts 0.
     """
-    if compared.common is None or verdict not in ("improved", "unchanged"):
+    if verdict not in ("improved", "unchanged"):
         return verdict
-    before, after = (outputs.suffices for outputs in compared.common.read)
+    before, after = (read >= MIN_USABLE * planned for read, planned in compared.common.outputs)
     measure = measured.measure
     has_room = rules.has_room(measure.name, rules.tolerance(measure), measured.before.mean)
     return verdict if after and (verdict == "improved" or (before and has_room)) else "inconclusive"
@@ -228,7 +224,7 @@ def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:
 class Losses:
     """Losses that means over cases may hide: lost fields and cases, an earlier regression, and a gradual drop."""
 
-    fields: tuple[str, ...] = ()
+    fields: tuple[MeasureResult, ...] = ()
     cases: tuple[CaseChange, ...] = ()
     critical_cases: tuple[CaseChange, ...] = ()
     earlier_run: str | None = None  # the id of a run of the same version that regressed
@@ -300,7 +296,7 @@ _FREE = "it is 0 in both runs"
 def with_amounts(compared: Compared) -> Compared:
     """Add the effects on output tokens, cost and latency, if the pair is comparable and of one model and scenario."""
     pair, common, baseline = compared.pair, compared.common, compared.pair.baseline
-    if common is None or common.barriers or baseline is None:
+    if common.barriers or baseline is None:
         return compared
     if (baseline.model_id, baseline.scenario) != (pair.candidate.model_id, pair.candidate.scenario):
         return compared
@@ -352,7 +348,7 @@ def _amount_result(measured: MeasureEffects, rules: VerdictRules, *, covered: bo
     tier, tolerance = rules.tier(measure), rules.tolerance(measure)
     increases, limit = measured.before.means - measured.after.means, math.log1p(tolerance)
     increase = float(increases.mean())
-    level = rules.alpha / 2 if tier == "advisory" else rules.levels(measure).fall
+    level = rules.alpha / 2 if tier == "advisory" else rules.level(measure)
     is_significant = is_harmed_everywhere(measured, max(_DOUBLED, limit)) or (q is not None and q <= level)
     moved = covered and is_significant and abs(increase) > limit + ROUNDING
     verdict: VerdictName = "regressed" if moved and increase > 0.0 else "inconclusive"

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from scipy.special import stdtrit
 from skill_evaluator.library.config import VerdictName
-from skill_evaluator.verdicts.decide.comparability import Kind, PairedScores
-from skill_evaluator.verdicts.decide.measuring import Effect
+from skill_evaluator.verdicts.decide.comparability import Kind
+from skill_evaluator.verdicts.decide.measuring import Effect, Measure
 from skill_evaluator.verdicts.decide.rules import (
     ACCEPTED_SHARE,
     VerdictRules,
@@ -19,8 +19,8 @@ from skill_evaluator.verdicts.decide.rules import (
 from tests.verdicts.rules import a_measured, some_rules
 
 
-def measure(name: str, kind: Kind = "accuracy") -> PairedScores:
-    return PairedScores(name=name, kind=kind, case_ids=("a",), before=((1.0,),), after=((1.0,),))
+def measure(name: str, kind: Kind = "accuracy") -> Measure:
+    return Measure(name=name, kind=kind, case_ids=("a",), scores=(((1.0,),), ((1.0,),)))
 
 
 def rules(policy: dict[str, Any], skill: str = "s") -> VerdictRules:
@@ -49,9 +49,7 @@ OWN = {"components": {"s": {"metrics": {"f1": {"tolerance": 0.3}}, "fields": {"t
         ({"components": {"other": {"tolerance": 0.0}}}, PRIMARY, "critical", 0.05),
     ],
 )
-def test_tier_and_tolerance_follow_the_policy(
-    policy: dict[str, Any], of: PairedScores, tier: str, tolerance: float
-) -> None:
+def test_tier_and_tolerance_follow_the_policy(policy: dict[str, Any], of: Measure, tier: str, tolerance: float) -> None:
     found = rules(policy)
     assert (found.tier(of), found.tolerance(of)) == (tier, tolerance)
 

@@ -23,7 +23,7 @@ from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide import comparability
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records  # imports scipy
-from skill_evaluator.verdicts.decide.measuring import Compared, MeasureEffects, measure_pair
+from skill_evaluator.verdicts.decide.measuring import Compared, Measure, measure_pair
 from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict
 from skill_evaluator.verdicts.decide.rules import VerdictRules, has_collapsed, rules_for
 from skill_evaluator.verdicts.shipping import History, ModelRanking, history_of, rank_models, shipping_advice
@@ -520,12 +520,12 @@ def drifted(skill: str, pairs: Sequence[Pair], rules: VerdictRules) -> Compariso
 
 def _only_drift(model: ModelVerdict, compared: Compared, primary_metric: str) -> ModelVerdict:
     drift: dict[tuple[str, str], VerdictName] = {}
-    for measured in compared.measured:
-        if measured.measure.name == primary_metric and _is_beyond_a_day(measured):
-            has_risen = measured.after.mean > measured.before.mean
-            drift[measured.measure.kind, measured.measure.name] = "improved" if has_risen else "regressed"
-        elif measured.measure.kind != "reproducibility" and has_collapsed(measured, models=1):
-            drift[measured.measure.kind, measured.measure.name] = "regressed"
+    for measure in compared.measured:
+        if measure.name == primary_metric and _is_beyond_a_day(measure):
+            has_risen = measure.after.mean > measure.before.mean
+            drift[measure.kind, measure.name] = "improved" if has_risen else "regressed"
+        elif measure.kind != "reproducibility" and has_collapsed(measure, models=1):
+            drift[measure.kind, measure.name] = "regressed"
 
     def with_drift_verdict(result: MeasureResult) -> MeasureResult:
         verdict = drift.get((result.kind, result.metric))
@@ -544,10 +544,10 @@ def _only_drift(model: ModelVerdict, compared: Compared, primary_metric: str) ->
     return model.model_copy(update=update)
 
 
-def _is_beyond_a_day(measured: MeasureEffects) -> bool:
+def _is_beyond_a_day(measure: Measure) -> bool:
     """Return whether the 97.5 % confidence interval of the difference excludes 0. Return False for a single case."""
-    effect = measured.effect_if(is_sampled=False)
+    effect = measure.effect_if(is_sampled=False)
     if effect is None:
         return False
-    half_width = float(t_quantile(len(measured.before.means) - 1, 1 - _ALPHA_OF_DRIFT / 2)) * effect.error
+    half_width = float(t_quantile(len(measure.before.means) - 1, 1 - _ALPHA_OF_DRIFT / 2)) * effect.error
     return bool(abs(effect.difference) > half_width)

@@ -17,8 +17,8 @@ from skill_evaluator.library.config import ComponentPolicy, MetricPolicy, Policy
 from skill_evaluator.records.record import MIN_USABLE, Record
 from skill_evaluator.records.summaries import AMOUNTS, MIN_LABELS
 from skill_evaluator.stats import ROUNDING, rounded
-from skill_evaluator.verdicts.decide.comparability import CasePairs, Pair, PairedScores
-from skill_evaluator.verdicts.decide.measuring import ArmStatistics, Compared, Effect, MeasureEffects, paired_effect
+from skill_evaluator.verdicts.decide.comparability import CasePairs, Pair
+from skill_evaluator.verdicts.decide.measuring import Compared, Effect, Measure
 from skill_evaluator.verdicts.decide.results import (
     AMOUNT_NAMES,
     AmountResult,
@@ -55,7 +55,7 @@ class VerdictRules:
         """The accepted rate of false alarms, set for the component or else for all components."""
         return self.policy.alpha if self._component.alpha is None else self._component.alpha
 
-    def tier(self, measure: PairedScores) -> Tier:
+    def tier(self, measure: Measure) -> Tier:
         """Return the tier of a measure. The policy sets it, or else the measure's check.
 
         By default the primary metric is critical, other metrics are supporting, and all other measures are advisory.
@@ -65,7 +65,7 @@ class VerdictRules:
             return declared or measure.tier or "advisory"
         return declared or ("critical" if measure.name == self.primary_metric else "supporting")
 
-    def is_critical(self, measure: PairedScores) -> bool:
+    def is_critical(self, measure: Measure) -> bool:
         """Return whether the tier of a measure is critical."""
         return self.tier(measure) == "critical"
 
@@ -76,7 +76,7 @@ class VerdictRules:
             return None
         return judged.model_id
 
-    def tolerance(self, measure: PairedScores) -> float:
+    def tolerance(self, measure: Measure) -> float:
         """Return the tolerated drop of a measure, or the tolerated relative increase of an amount."""
         policies: list[MetricPolicy | ComponentPolicy | Policy] = [*self._declared(measure)]
         policies += [] if measure.kind == "amount" else [self._component, self.policy]
@@ -85,9 +85,9 @@ class VerdictRules:
     @property
     def primary_tolerance(self) -> float:
         """The tolerated drop of the primary metric."""
-        return self.tolerance(PairedScores(name=self.primary_metric, kind="accuracy"))
+        return self.tolerance(Measure(name=self.primary_metric, kind="accuracy"))
 
-    def level(self, measure: PairedScores) -> float:
+    def level(self, measure: Measure) -> float:
         """Return the largest adjusted one-sided p-value (q) at which a drop of a measure is significant."""
         return self.alpha * (CRITICAL_SHARE if self.is_critical(measure) else OTHER_SHARE)
 
@@ -110,7 +110,7 @@ class VerdictRules:
     def _component(self) -> ComponentPolicy:
         return self.policy.components.get(self.skill, _NO_POLICY)
 
-    def _declared(self, measure: PairedScores) -> list[MetricPolicy]:
+    def _declared(self, measure: Measure) -> list[MetricPolicy]:
         component, name = self._component, measure.name
         declared = [component.fields] if measure.kind == "field" else [component.metrics, self.policy.metrics]
         return [policies[name] for policies in declared if name in policies]
@@ -127,17 +127,18 @@ def rules_for(settings: Settings, candidate: Record) -> VerdictRules:
     )
 
 
-def verdict_on(
-    compared: Compared, measured: MeasureEffects, rules: VerdictRules, level: float, *, collapsed: bool = False
-) -> VerdictName:
-    """Return the verdict on a measure, within the limits of its judge and outputs. `collapsed`: no test is needed."""
-    tolerance, is_critical = rules.tolerance(measured.measure), rules.is_critical(measured.measure)
-    verdict: VerdictName = "regressed"
-    if not collapsed:
-        verdict = measure_verdict(measured.effect, measured.q, tolerance, level, rules.alpha)
-    verdict = judged_verdict(verdict, measured, compared.pair, rules.policy.harm)
-    verdict = bounded_verdict(verdict, measured.missing, tolerance, rules.required_coverage if is_critical else 0.0)
-    return supported_verdict(verdict, compared, measured, rules)
+def verdict_on(compared: Compared, measure: Measure, q: float | None, rules: VerdictRules, level: float) -> VerdictName:
+    """Return the verdict on a measure, within the limits of its judge and outputs. A drop requires q ≤ `level`."""
+    verdict = measure_verdict(measure.effect, q, rules.tolerance(measure), level, rules.alpha)
+    return limited_verdict(verdict, compared, measure, rules)
+
+
+def limited_verdict(verdict: VerdictName, compared: Compared, measure: Measure, rules: VerdictRules) -> VerdictName:
+    """Return the verdict on a measure, or *inconclusive* if its judge or its outputs do not support the verdict."""
+    tolerance, is_critical = rules.tolerance(measure), rules.is_critical(measure)
+    verdict = judged_verdict(verdict, measure, compared.pair, rules.policy.harm)
+    verdict = bounded_verdict(verdict, measure.missing, tolerance, rules.required_coverage if is_critical else 0.0)
+    return supported_verdict(verdict, compared, measure, rules)
 
 
 def measure_verdict(
@@ -178,22 +179,20 @@ def bounded_verdict(verdict: VerdictName, missing: Missing | None, tolerance: fl
     return "inconclusive" if too_few or crosses(missing, tolerance) else verdict
 
 
-def judged_verdict(verdict: VerdictName, measured: MeasureEffects, pair: Pair, harm: float) -> VerdictName:
+def judged_verdict(verdict: VerdictName, measure: Measure, pair: Pair, harm: float) -> VerdictName:
     """Return the verdict on a measure, or *inconclusive* if an uncalibrated judge may not decide it.
 
     An error that a judge makes on both versions cancels, so a regression by more than `harm` holds. A smaller drop,
     every gain, and every change between two judges are inconclusive; *unchanged* holds.
     """
-    if pair.unproved_judge is None or not measured.measure.judged:
+    if pair.unproved_judge is None or not measure.judged:
         return verdict
-    is_harm = pair.is_judged_alike and measured.after.mean - measured.before.mean < -harm - ROUNDING
+    is_harm = pair.is_judged_alike and measure.after.mean - measure.before.mean < -harm - ROUNDING
     stands = verdict == "unchanged" or (verdict == "regressed" and is_harm)
     return verdict if stands else "inconclusive"
 
 
-def supported_verdict(
-    verdict: VerdictName, compared: Compared, measured: MeasureEffects, rules: VerdictRules
-) -> VerdictName:
+def supported_verdict(verdict: VerdictName, compared: Compared, measure: Measure, rules: VerdictRules) -> VerdictName:
     """Return the verdict on a measure if enough outputs could be read. Otherwise return *inconclusive*.
 
     *improved* requires half of the candidate's planned outputs. *unchanged* requires half of both versions' outputs,
@@ -202,8 +201,7 @@ def supported_verdict(
     if verdict not in ("improved", "unchanged"):
         return verdict
     before, after = (read >= MIN_USABLE * planned for read, planned in compared.common.outputs)
-    measure = measured.measure
-    has_room = rules.has_room(measure.name, rules.tolerance(measure), measured.before.mean)
+    has_room = rules.has_room(measure.name, rules.tolerance(measure), measure.before.mean)
     return verdict if after and (verdict == "improved" or (before and has_room)) else "inconclusive"
 
 
@@ -231,14 +229,14 @@ class Losses:
     since_accepted: SinceAccepted | None = None
 
 
-def has_collapsed(measured: MeasureEffects, models: int) -> bool:
+def has_collapsed(measure: Measure, models: int) -> bool:
     """Return whether a measure was right in nearly all outputs and now is right in few of them, in every case.
 
     This finds losses in too few cases for a test. It requires three cases, or two if `models` is 1 and each case has
     several outputs. With several models each case must have several outputs. A tenth of the outputs may still be right,
     or half of them with three cases and five replicates.
     """
-    before, after = measured.before, measured.after
+    before, after = measure.before, measure.after
     cases, replicates = len(before.means), min(before.counts.min(), after.counts.min())
     max_share = _MAX_LEFT if cases >= _MIN_LOST_CASES and replicates >= _MIN_LOST_REPLICATES else 1.0 - MOSTLY
     if before.mean < MOSTLY - ROUNDING or after.mean > max_share + ROUNDING:
@@ -249,10 +247,10 @@ def has_collapsed(measured: MeasureEffects, models: int) -> bool:
     return bool((before.means - after.means > MOSTLY / 2).all())
 
 
-def is_harmed_everywhere(measured: MeasureEffects, harm: float) -> bool:
+def is_harmed_everywhere(measure: Measure, harm: float) -> bool:
     """Return whether a measure lost more than `harm` in every case, and there are at least three cases."""
     # with three cases a t-test finds drops of different size less significant than equal drops
-    falls = measured.before.means - measured.after.means
+    falls = measure.before.means - measure.after.means
     return len(falls) >= _MIN_LOST_CASES and bool((falls > harm + ROUNDING).all())
 
 
@@ -303,8 +301,8 @@ def with_amounts(compared: Compared) -> Compared:
     return replace(compared, amounts={name: _measured_amount(name, pair, baseline, common.cases) for name in AMOUNTS})
 
 
-def _measured_amount(name: str, pair: Pair, baseline: Record, cases: CasePairs) -> MeasureEffects | str:
-    """Return the effect on output tokens, cost or latency over the cases where both runs have more than 0.
+def _measured_amount(name: str, pair: Pair, baseline: Record, cases: CasePairs) -> Measure | str:
+    """Return the measure of output tokens, cost or latency over the cases where both runs have more than 0.
 
     Return the reason if it cannot be measured.
     """
@@ -322,10 +320,7 @@ def _measured_amount(name: str, pair: Pair, baseline: Record, cases: CasePairs) 
         price = f"; `price` of {candidate.model_id} in models.yaml gives it" if name == "cost_usd" else ""
         return f"no case has a value above 0 in both runs{price}"
     old, new = (tuple((-math.log(mean),) for mean in means) for means in zip(*usable.values(), strict=True))
-    before, after = ArmStatistics.of(old), ArmStatistics.of(new)
-    measure = PairedScores(name=name, kind="amount", case_ids=tuple(usable), before=old, after=new)
-    effect = paired_effect(before, after, limit=math.inf)
-    return MeasureEffects(measure=measure, before=before, after=after, effect=effect)
+    return Measure(name=name, kind="amount", case_ids=tuple(usable), scores=(old, new))
 
 
 def amount_results(compared: Compared, rules: VerdictRules, *, covered: bool) -> list[AmountResult]:
@@ -333,9 +328,9 @@ def amount_results(compared: Compared, rules: VerdictRules, *, covered: bool) ->
     results = []
     for name, amount in compared.amounts.items():
         if not isinstance(amount, str):
-            results.append(_amount_result(amount, rules, covered=covered))
+            results.append(_amount_result(amount, compared.q(amount), rules, covered=covered))
             continue
-        measure = PairedScores(name=name, kind="amount")
+        measure = Measure(name=name, kind="amount")
         tier, tolerance = rules.tier(measure), rules.tolerance(measure)
         verdict: VerdictName | None = "unchanged" if amount == _FREE else "inconclusive"
         verdict = None if tier == "advisory" else verdict
@@ -343,18 +338,17 @@ def amount_results(compared: Compared, rules: VerdictRules, *, covered: bool) ->
     return results
 
 
-def _amount_result(measured: MeasureEffects, rules: VerdictRules, *, covered: bool) -> AmountResult:
-    measure, effect, q = measured.measure, measured.effect, measured.q
-    tier, tolerance = rules.tier(measure), rules.tolerance(measure)
-    increases, limit = measured.before.means - measured.after.means, math.log1p(tolerance)
+def _amount_result(measure: Measure, q: float | None, rules: VerdictRules, *, covered: bool) -> AmountResult:
+    effect, tier, tolerance = measure.effect, rules.tier(measure), rules.tolerance(measure)
+    increases, limit = measure.before.means - measure.after.means, math.log1p(tolerance)
     increase = float(increases.mean())
     level = rules.alpha / 2 if tier == "advisory" else rules.level(measure)
-    is_significant = is_harmed_everywhere(measured, max(_DOUBLED, limit)) or (q is not None and q <= level)
+    is_significant = is_harmed_everywhere(measure, max(_DOUBLED, limit)) or (q is not None and q <= level)
     moved = covered and is_significant and abs(increase) > limit + ROUNDING
     verdict: VerdictName = "regressed" if moved and increase > 0.0 else "inconclusive"
     if covered and effect is not None and effect.lowest >= -limit - ROUNDING:
         verdict = "unchanged"
-    before, after = (fmean(math.exp(-score) for (score,) in arm) for arm in (measure.before, measure.after))
+    before, after = (fmean(math.exp(-score) for (score,) in arm) for arm in measure.scores)
     return AmountResult(
         amount=measure.name,
         tier=tier,

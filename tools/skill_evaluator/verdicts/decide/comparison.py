@@ -56,7 +56,6 @@ from skill_evaluator.verdicts.decide.rules import (
     model_verdict,
     verdict_on,
     verdict_with_losses,
-    with_amounts,
 )
 
 Results = Sequence[MeasureResult]
@@ -401,7 +400,7 @@ def compare_records(
         any_served = pair.any_served or rules.policy.served == "any"
         family.append(replace(pair, any_served=any_served, unproved_judge=rules.uncalibrated_judge(pair.candidate)))
     comparable = sum(pair.baseline is not None for pair in family)
-    compared = _with_q([with_amounts(measure_pair(pair, fields=fields)) for pair in family], rules)[: len(pairs)]
+    compared = _with_q([measure_pair(pair, fields=fields) for pair in family], rules)[: len(pairs)]
     changes = _changes_since_accepted(family, rules)[: len(pairs)]
     models = [_model(*changed, rules, comparable) for changed in zip(compared, changes, strict=True)]
     return ComparisonResult(

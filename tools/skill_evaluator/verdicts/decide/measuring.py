@@ -2,6 +2,9 @@
 
 The case is the unit and differences are paired, so a deviation that all outputs of a case in a run share counts as
 variance between cases. docs/statistics.md has the reasons.
+
+Output tokens, cost and latency per output are measures, too. The score of a case is −ln of its mean amount per output,
+so an increase counts as a drop.
 """
 
 import math
@@ -15,6 +18,7 @@ from numpy.typing import NDArray
 
 from skill_evaluator.identifiers import Tier
 from skill_evaluator.records.record import CHECKS_METRIC, CaseRecord, Record
+from skill_evaluator.records.summaries import AMOUNTS
 from skill_evaluator.stats import CONFIDENCE, POWER, Interval, smallest_drop, t_cdf, t_quantile, unseen_share
 from skill_evaluator.verdicts.decide import comparability
 from skill_evaluator.verdicts.decide.comparability import (
@@ -368,8 +372,9 @@ def _agreement(case: CaseRecord, name: str) -> Scores:
 class Compared:
     """A pair with its comparable part and its measures. `common` is empty if there is no baseline.
 
-    `amounts` has output tokens, cost and latency by name; a text is the reason why an amount is not measured. `tests`
-    has the adjusted p-value of each tested measure, and the number of measures that it is adjusted for.
+    `amounts` has output tokens, cost and latency by name, if both runs are of one model and scenario; a text is the
+    reason why an amount is not measured. `tests` has the adjusted p-value of each tested measure, and the number of
+    measures that it is adjusted for.
     """
 
     pair: Pair
@@ -409,7 +414,11 @@ def measure_pair(pair: Pair, *, fields: bool = True) -> Compared:
     if common.barriers:
         return Compared(pair=pair, common=common)
     shared = [name for name in pair.candidate.accuracy if name in baseline.accuracy]
-    return Compared(pair=pair, common=common, measured=tuple(measures(common.cases, shared, like, fields=fields)))
+    amounts: dict[str, Measure | str] = {}
+    if (baseline.model_id, baseline.scenario) == (pair.candidate.model_id, pair.candidate.scenario):
+        amounts = {name: _measured_amount(name, pair, baseline, common.cases) for name in AMOUNTS}
+    measured = tuple(measures(common.cases, shared, like, fields=fields))
+    return Compared(pair=pair, common=common, measured=measured, amounts=amounts)
 
 
 def _moves_between(pair: Pair, baseline: Record) -> Iterator[str]:
@@ -419,3 +428,28 @@ def _moves_between(pair: Pair, baseline: Record) -> Iterator[str]:
     for run in (*pair.candidate_again, pair.candidate):
         if run.drift and run.drift.moved and run.timestamp > baseline.timestamp:
             yield f"the model moved after {version} was run, though the prompt did not ({run.drift.moved[0]})"
+
+
+FREE = "it is 0 in both runs"
+
+
+def _measured_amount(name: str, pair: Pair, baseline: Record, cases: CasePairs) -> Measure | str:
+    """Return the measure of output tokens, cost or latency over the cases where both runs have more than 0.
+
+    Return the reason if it cannot be measured.
+    """
+    candidate = pair.candidate
+    if name == "latency_s" and (candidate.is_from_elsewhere or not pair.is_beside):
+        return f"the two runs were not interleaved, as those of `skill-evaluator evaluate {candidate.skill}` are"
+    for side, record in (("baseline", baseline), ("candidate", candidate)):
+        if not any(case.amounts for case in record.per_case):
+            return f"the record of the {side} has no amounts by case, which a new run has"
+    both = {old.case_id: [case.amounts[name].mean for case in (old, new) if name in case.amounts] for old, new in cases}
+    usable = {case_id: means for case_id, means in both.items() if len(means) == 2 and min(means) > 0.0}
+    if not usable and both and all(means == [0.0, 0.0] for means in both.values()):
+        return FREE
+    if not usable:
+        price = f"; `price` of {candidate.model_id} in models.yaml gives it" if name == "cost_usd" else ""
+        return f"no case has a value above 0 in both runs{price}"
+    old, new = (tuple((-math.log(mean),) for mean in means) for means in zip(*usable.values(), strict=True))
+    return Measure(name=name, kind="amount", case_ids=tuple(usable), scores=(old, new))

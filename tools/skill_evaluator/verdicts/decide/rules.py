@@ -1,12 +1,8 @@
-"""The rules that turn a measured effect into a verdict, and a verdict into an exit code.
-
-Output tokens, cost and latency per output are measures, too. The score of a case is −ln of its mean amount per output,
-so an increase counts as a drop.
-"""
+"""The rules that turn a measured effect into a verdict, and a verdict into an exit code."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean
 
 import numpy as np
@@ -15,10 +11,10 @@ from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED
 from skill_evaluator.identifiers import Tier
 from skill_evaluator.library.config import ComponentPolicy, MetricPolicy, Policy, Settings, VerdictName
 from skill_evaluator.records.record import MIN_USABLE, Record
-from skill_evaluator.records.summaries import AMOUNTS, MIN_LABELS
+from skill_evaluator.records.summaries import MIN_LABELS
 from skill_evaluator.stats import ROUNDING, rounded
-from skill_evaluator.verdicts.decide.comparability import CasePairs, Pair
-from skill_evaluator.verdicts.decide.measuring import Compared, Effect, Measure
+from skill_evaluator.verdicts.decide.comparability import Pair
+from skill_evaluator.verdicts.decide.measuring import FREE, Compared, Effect, Measure
 from skill_evaluator.verdicts.decide.results import (
     AMOUNT_NAMES,
     AmountResult,
@@ -288,39 +284,6 @@ def exit_code(verdict: VerdictName, fail_on: Iterable[str]) -> int:
 
 _DOUBLED = math.log(2)  # an increase by more than this in every case needs no test
 _MAX_LOG = 50.0  # bounds the relative change that is shown
-_FREE = "it is 0 in both runs"
-
-
-def with_amounts(compared: Compared) -> Compared:
-    """Add the effects on output tokens, cost and latency, if the pair is comparable and of one model and scenario."""
-    pair, common, baseline = compared.pair, compared.common, compared.pair.baseline
-    if common.barriers or baseline is None:
-        return compared
-    if (baseline.model_id, baseline.scenario) != (pair.candidate.model_id, pair.candidate.scenario):
-        return compared
-    return replace(compared, amounts={name: _measured_amount(name, pair, baseline, common.cases) for name in AMOUNTS})
-
-
-def _measured_amount(name: str, pair: Pair, baseline: Record, cases: CasePairs) -> Measure | str:
-    """Return the measure of output tokens, cost or latency over the cases where both runs have more than 0.
-
-    Return the reason if it cannot be measured.
-    """
-    candidate = pair.candidate
-    if name == "latency_s" and (candidate.is_from_elsewhere or not pair.is_beside):
-        return f"the two runs were not interleaved, as those of `skill-evaluator evaluate {candidate.skill}` are"
-    for side, record in (("baseline", baseline), ("candidate", candidate)):
-        if not any(case.amounts for case in record.per_case):
-            return f"the record of the {side} has no amounts by case, which a new run has"
-    both = {old.case_id: [case.amounts[name].mean for case in (old, new) if name in case.amounts] for old, new in cases}
-    usable = {case_id: means for case_id, means in both.items() if len(means) == 2 and min(means) > 0.0}
-    if not usable and both and all(means == [0.0, 0.0] for means in both.values()):
-        return _FREE
-    if not usable:
-        price = f"; `price` of {candidate.model_id} in models.yaml gives it" if name == "cost_usd" else ""
-        return f"no case has a value above 0 in both runs{price}"
-    old, new = (tuple((-math.log(mean),) for mean in means) for means in zip(*usable.values(), strict=True))
-    return Measure(name=name, kind="amount", case_ids=tuple(usable), scores=(old, new))
 
 
 def amount_results(compared: Compared, rules: VerdictRules, *, covered: bool) -> list[AmountResult]:
@@ -332,7 +295,7 @@ def amount_results(compared: Compared, rules: VerdictRules, *, covered: bool) ->
             continue
         measure = Measure(name=name, kind="amount")
         tier, tolerance = rules.tier(measure), rules.tolerance(measure)
-        verdict: VerdictName | None = "unchanged" if amount == _FREE else "inconclusive"
+        verdict: VerdictName | None = "unchanged" if amount == FREE else "inconclusive"
         verdict = None if tier == "advisory" else verdict
         results.append(AmountResult(amount=name, tier=tier, tolerance=tolerance, verdict=verdict, unmeasured=amount))
     return results

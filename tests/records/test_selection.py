@@ -1,7 +1,6 @@
 """The choice of the runs to compare, from the entries of a leaderboard."""
 
 import json
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -30,10 +29,11 @@ def pairs(
     entries: list[RecordedRun], candidate: str | RecordedRun | None = None, baseline: str | RecordedRun | None = None
 ) -> list[str]:
     newest_first = sorted(entries, key=order, reverse=True)
-    return [
-        f"{one.baseline.run_id if one.baseline else None} → {one.candidate.run_id}"
-        for one in choose(newest_first, candidate, baseline, partial(next_lower_version, newest_first))[0]
+    choices = [
+        (run, named if baseline else next_lower_version(newest_first, run))
+        for run, named in choose(newest_first, candidate, baseline)[0]
     ]
+    return [f"{lower.run_id if lower else None} → {run.run_id}" for run, lower in choices]
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.verdicts.decide.measuring import ArmStatistics, Effect, paired_effect, replicate_effect
-from skill_evaluator.verdicts.decide.rules import Levels, measure_verdict
+from skill_evaluator.verdicts.decide.rules import measure_verdict
 
 from tests.support.json_values import thorough
 
-LEVELS = Levels(fall=0.035, rise=0.025)
+LEVEL = 0.035
 Arm = list[list[float]]
 TENTHS = st.integers(0, 10).map(lambda tenths: tenths / 10)
 
@@ -75,7 +75,7 @@ def test_equal_drops_are_significant_from_three_cases_on(cases: int, *, signific
     """A variance estimated as 0 from few cases is not 0."""
     found = of_differences([-0.4] * cases)
     assert found.error == pytest.approx(0.2 / cases)
-    assert (found.p <= LEVELS.fall) is significant
+    assert (found.p <= LEVEL) is significant
 
 
 @thorough
@@ -128,7 +128,7 @@ def test_few_replicates_of_an_unchanged_version_are_rarely_improved() -> None:
     for _ in range(400):
         before, after = (rng.binomial(1, 0.95, (12, count)).tolist() for count in (10, 2))
         effect = paired(before, after)
-        improved += measure_verdict(effect, effect.p, 0.05, LEVELS) == "improved"
+        improved += measure_verdict(effect, effect.p, 0.05, LEVEL, 0.05) == "improved"
     assert improved <= 20
 
 
@@ -142,7 +142,7 @@ def test_equal_outputs_of_both_versions_have_no_error(before: int, after: int) -
 def test_single_equal_outputs_leave_unseen_failures(n: int, share: float) -> None:
     found = paired([[1.0]] * n, [[1.0]] * n)
     assert found.unseen == pytest.approx(share, abs=1e-4)
-    assert measure_verdict(found, 0.5, 0.05, LEVELS) == ("unchanged" if n >= 59 else "inconclusive")
+    assert measure_verdict(found, 0.5, 0.05, LEVEL, 0.05) == ("unchanged" if n >= 59 else "inconclusive")
     assert paired([[1.0] * 2] * n, [[1.0] * 2] * n).unseen == 0.0
 
 
@@ -202,13 +202,13 @@ def test_interval_contains_the_difference(pair: tuple[Arm, Arm]) -> None:
     assert -1.0 <= low <= found.difference + 1e-9
     assert found.difference - 1e-9 <= high <= 1.0
     assert 0.0 <= found.p <= 0.5 + 1e-9
-    drop = found.detectable(LEVELS.fall)
+    drop = found.detectable(LEVEL)
     assert drop is None or 0.0 < drop <= 1.0
 
 
 def test_printed_detectable_drop_has_80_percent_power(stats: Any) -> None:
     """Twenty cases whose differences vary by 0.1: the drop printed, against the test itself."""
-    rng, level = np.random.default_rng(10), LEVELS.fall
+    rng, level = np.random.default_rng(10), LEVEL
     printed = np.median([of_differences(rng.normal(0, 0.1, 20).tolist()).detectable(level) for _ in range(200)])
     found = [of_differences(rng.normal(-printed, 0.1, 20).tolist()).p <= level for _ in range(1000)]
     assert np.mean(found) == pytest.approx(0.8, abs=0.04)

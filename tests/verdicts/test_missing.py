@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.records.record import CaseAccuracy, CaseRecord, FieldCount, Record
-from skill_evaluator.verdicts.decide.comparability import CasePairs, Pair, common_part, measures
+from skill_evaluator.verdicts.decide.comparability import CasePairs, Pair, common_part
 from skill_evaluator.verdicts.decide.comparison import compare_records
+from skill_evaluator.verdicts.decide.measuring import measures
 from skill_evaluator.verdicts.decide.results import Missing, bounds_of, missing_reasons
 from skill_evaluator.verdicts.decide.rules import bounded_verdict
 

@@ -18,7 +18,6 @@ def named(
 ) -> Cases:
     old, new = a_record(before, fields=fields.get("old", {})), a_record(after, fields=fields.get("new", {}))
     compared = measure_pair(Pair(baseline=old, candidate=new))
-    assert compared.common is not None
     return named_cases(compared.common, compared.primary("field_level_f1"), some_rules({"tolerance": tolerance}))
 
 

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from scipy.special import stdtrit
 from skill_evaluator.library.config import VerdictName
-from skill_evaluator.verdicts.decide.comparability import Kind, PairedScores
-from skill_evaluator.verdicts.decide.measuring import Effect
+from skill_evaluator.verdicts.decide.comparability import Kind
+from skill_evaluator.verdicts.decide.measuring import Effect, Measure
 from skill_evaluator.verdicts.decide.rules import (
+    ACCEPTED_SHARE,
     VerdictRules,
     exit_code,
     has_collapsed,
@@ -18,8 +19,8 @@ from skill_evaluator.verdicts.decide.rules import (
 from tests.verdicts.rules import a_measured, some_rules
 
 
-def measure(name: str, kind: Kind = "accuracy") -> PairedScores:
-    return PairedScores(name=name, kind=kind, case_ids=("a",), before=((1.0,),), after=((1.0,),))
+def measure(name: str, kind: Kind = "accuracy") -> Measure:
+    return Measure(name=name, kind=kind, case_ids=("a",), scores=(((1.0,),), ((1.0,),)))
 
 
 def rules(policy: dict[str, Any], skill: str = "s") -> VerdictRules:
@@ -48,9 +49,7 @@ OWN = {"components": {"s": {"metrics": {"f1": {"tolerance": 0.3}}, "fields": {"t
         ({"components": {"other": {"tolerance": 0.0}}}, PRIMARY, "critical", 0.05),
     ],
 )
-def test_tier_and_tolerance_follow_the_policy(
-    policy: dict[str, Any], of: PairedScores, tier: str, tolerance: float
-) -> None:
+def test_tier_and_tolerance_follow_the_policy(policy: dict[str, Any], of: Measure, tier: str, tolerance: float) -> None:
     found = rules(policy)
     assert (found.tier(of), found.tolerance(of)) == (tier, tolerance)
 
@@ -91,10 +90,10 @@ def an_effect(difference: float, low: float, unseen: float = 0.0) -> Effect:
 def test_measure_has_the_specified_verdict(
     says: str, effect: Effect, q: float, tolerance: float, expected: str
 ) -> None:
-    levels = rules({}).levels(PRIMARY)
-    assert (levels.fall, levels.rise) == (pytest.approx(0.035), 0.025)
-    assert measure_verdict(effect, q, tolerance, levels) == expected, says
-    assert measure_verdict(None, None, tolerance, levels) == "inconclusive"
+    level = rules({}).level(PRIMARY)
+    assert level == pytest.approx(0.035)
+    assert measure_verdict(effect, q, tolerance, level, 0.05) == expected, says
+    assert measure_verdict(None, None, tolerance, level, 0.05) == "inconclusive"
 
 
 @pytest.mark.parametrize(
@@ -112,8 +111,8 @@ def test_exit_code_follows_from_verdict_and_policy(verdict: VerdictName, fail_on
 
 
 def test_levels_of_all_families_add_up_to_1_2_alpha() -> None:
-    levels = [rules({"alpha": 0.1}).levels(of).fall for of in (PRIMARY, OTHER, FIELD)]
-    levels.append(rules({"alpha": 0.1}).levels(PRIMARY, is_accepted=True).fall)
+    levels = [rules({"alpha": 0.1}).level(of) for of in (PRIMARY, OTHER, FIELD)]
+    levels.append(0.1 * ACCEPTED_SHARE)
     assert levels == pytest.approx([0.07, 0.015, 0.015, 0.02])
     assert sum(levels) == pytest.approx(0.12)
 

@@ -29,8 +29,8 @@ from skill_evaluator.runner.schedule import refuse_amounts
 from skill_evaluator.runner.session import Watch
 from skill_evaluator.stats import ROUNDING, rounded, total_or_none
 from skill_evaluator.text import canonical_json, digest
-from skill_evaluator.verdicts.decide.comparability import Pair, PairedScores, field_scores, strict_scores
-from skill_evaluator.verdicts.decide.measuring import Compared, Floats, measure_pair
+from skill_evaluator.verdicts.decide.comparability import Pair, field_scores, strict_scores
+from skill_evaluator.verdicts.decide.measuring import Compared, Floats, Measure, measure_pair
 from skill_evaluator.verdicts.decide.rules import VerdictRules, has_collapsed, rules_for
 
 _FENCE = re.compile(r"[ \t]*(`{3}|~{3})")
@@ -317,19 +317,19 @@ def decide_mutant(mutant: Mutant, whole: Sequence[Record], record: Record, rules
 
 
 def _changed_measures(compared: Compared, rules: VerdictRules) -> list[Reaction]:
-    measured = [effect for effect in compared.measured if effect.measure.kind != "reproducibility"]
+    measured = [measure for measure in compared.measured if measure.kind != "reproducibility"]
     if not measured:
         return []
-    case_ids = sorted({case_id for effect in measured for case_id in effect.measure.case_ids})
+    case_ids = sorted({case_id for measure in measured for case_id in measure.case_ids})
     versions = _cases_by_version(compared.pair)
-    scores = np.array([[_means(effect.measure, case_id, versions) for case_id in case_ids] for effect in measured])
+    scores = np.array([[_means(measure, case_id, versions) for case_id in case_ids] for measure in measured])
     noticed = []
-    for effect, q in zip(measured, adjusted_p_values(scores), strict=True):
-        before, after = effect.before.mean, effect.after.mean
-        is_beyond = abs(after - before) > rules.tolerance(effect.measure) + ROUNDING
-        if is_beyond and (q <= rules.alpha or has_collapsed(effect, models=1)):
-            kind: Literal["field", "metric"] = "field" if effect.measure.kind == "field" else "metric"
-            noticed.append(_reaction(effect.measure.name, kind, before, after, q))
+    for measure, q in zip(measured, adjusted_p_values(scores), strict=True):
+        before, after = measure.before.mean, measure.after.mean
+        is_beyond = abs(after - before) > rules.tolerance(measure) + ROUNDING
+        if is_beyond and (q <= rules.alpha or has_collapsed(measure, models=1)):
+            kind: Literal["field", "metric"] = "field" if measure.kind == "field" else "metric"
+            noticed.append(_reaction(measure.name, kind, before, after, q))
     return sorted(noticed, key=lambda reaction: reaction.kind)
 
 
@@ -343,9 +343,9 @@ def _changed_cases(compared: Compared, noticed: Sequence[Reaction], rules: Verdi
         return
     q, fell = min(reaction.q for reaction in noticed), {reaction.after < reaction.before for reaction in noticed}
     versions = _cases_by_version(compared.pair)
-    means = zip(primary.measure.case_ids, primary.before.means.tolist(), strict=True)
+    means = zip(primary.case_ids, primary.before.means.tolist(), strict=True)
     for case_id, before in means:
-        *earlier, after = _means(primary.measure, case_id, versions)
+        *earlier, after = _means(primary, case_id, versions)
         if (after < before) in fell and not min(earlier) - ROUNDING <= after <= max(earlier) + ROUNDING:
             yield _reaction(case_id, "case", before, after, q)
 
@@ -360,7 +360,7 @@ def _cases_by_version(pair: Pair) -> list[dict[str, CaseRecord]]:
     return [{case.case_id: case for case in record.per_case} for record in records]
 
 
-def _means(measure: PairedScores, case_id: str, versions: Sequence[dict[str, CaseRecord]]) -> list[float]:
+def _means(measure: Measure, case_id: str, versions: Sequence[dict[str, CaseRecord]]) -> list[float]:
     """Return the mean score of a case in each version. The mean is NaN if the version has no score of the case."""
     scores_in = field_scores if measure.kind == "field" else strict_scores
     scores = [scores_in(cases[case_id], measure.name) if case_id in cases else () for cases in versions]

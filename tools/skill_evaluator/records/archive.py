@@ -8,7 +8,6 @@ from contextlib import suppress
 from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeVar
 
 import semver
@@ -52,11 +51,9 @@ _CONFLICT = re.compile(  # git's conflict markers; the common ancestor may be be
     rb"(?ms)^<<<<<<< [^\n]*\n(?P<ours>.*?)(?:^\|{7} .*?)?^=======[^\n]*\n(?P<theirs>.*?)^>>>>>>> [^\n]*\n?"
 )
 
-Precedence = tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]
-
 
 @lru_cache(maxsize=10_000)
-def precedence(version: str) -> Precedence:
+def precedence(version: str) -> tuple[Any, ...]:
     """Return a sort key for semver order; raise ValueError for an invalid version."""
     parsed = semver.Version.parse(version)
     parts = parsed.prerelease.split(".") if parsed.prerelease else []
@@ -381,15 +378,13 @@ def order(row: Row | RecordedRun) -> tuple[str, str, bool, int, str]:
     return row.timestamp, row.run_id.partition(PARTIAL)[0], row.complete, row.scored, row.run_id
 
 
-def append_rows(
-    path: Path, skill: str, rows: Iterable[Row], records: Mapping[Path, Record] = MappingProxyType({})
-) -> None:
+def append_rows(path: Path, skill: str, rows: Iterable[Row], records: Mapping[Path, Record] | None = None) -> None:
     """Write the records and add the rows to the leaderboard. If a row is refused, raise LeaderboardError instead."""
     with locked(path.parent / "evals" / "results" / ".leaderboard.lock"):
         content, refused = with_rows(read_board(path), path, skill, rows)
         for refusal in refused.values():
             raise refusal
-        for record_path, record in records.items():
+        for record_path, record in (records or {}).items():
             write_record(record_path, record)
         if content is not None:
             replace_text(path, content)

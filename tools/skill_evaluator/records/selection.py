@@ -1,7 +1,7 @@
 """Select the recorded runs of a component to compare, and accept versions."""
 
 import datetime
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,47 +25,24 @@ from skill_evaluator.repository import author_at
 from skill_evaluator.text import listed, nearest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChosenRuns:
-    """The two runs of a model to compare. `absent` is the reason to state if `baseline` is None.
-
-    `absent` is "" unless the baseline was named by its version. If `exact` (a person named a run or a file), other runs
-    of the two versions are not pooled with them.
-    """
-
-    candidate: RecordedRun
-    baseline: RecordedRun | None
-    absent: str = ""
-    exact: bool = False
-
-
 def choose(
-    entries: Sequence[RecordedRun],
-    candidate: str | RecordedRun | None,
-    baseline: str | RecordedRun | None,
-    default_of: Callable[[RecordedRun], RecordedRun | None],
-) -> tuple[list[ChosenRuns], dict[str, str]]:
-    """Choose the candidates and a baseline for each. Return them, and the reason of each model without a candidate.
+    entries: Sequence[RecordedRun], candidate: str | RecordedRun | None, baseline: str | RecordedRun | None
+) -> tuple[list[tuple[RecordedRun, RecordedRun | None]], dict[str, str]]:
+    """Return each candidate with its named baseline, and the reason of each model without a candidate.
 
-    `candidate` is as in `choose_candidates`. `baseline` is a version, a run id, a run, or None for the baseline that
-    `default_of` returns. Raise LeaderboardError if there is no candidate, or if no candidate has the named baseline.
+    `candidate` is as in `choose_candidates`. `baseline` is a version, a run id, a run, or None. Raise LeaderboardError
+    if there is no candidate, or if no candidate has the named baseline.
     """
     candidates, left_out = choose_candidates(entries, candidate)
-    named_run = _find_run(entries, baseline)
+    named_run = find_run(entries, baseline)
     if named_run is not None and not isinstance(candidate, RecordedRun):
         runs_of_model = [run for run in candidates if run.model_id == named_run.model_id]
         if runs_of_model:
             candidates, left_out = runs_of_model, {}
-    exact = named_run is not None or _find_run(entries, candidate) is not None
-    choices = []
-    for run in candidates:
-        lower, absent = named_run, ""
-        if baseline is None:
-            lower = default_of(run)
-        elif named_run is None:
-            lower, absent = run_of_version(entries, run, str(baseline)), f"there is no complete record of {baseline}"
-        choices.append(ChosenRuns(candidate=run, baseline=lower, absent=absent, exact=exact))
-    if baseline is not None and all(choice.baseline is None for choice in choices):
+    if baseline is None or named_run is not None:
+        return [(run, named_run) for run in candidates], left_out
+    choices = [(run, run_of_version(entries, run, str(baseline))) for run in candidates]
+    if all(lower is None for _, lower in choices):
         raise _no_such_run([entry for run in candidates for entry in runs_like(entries, run)], str(baseline))
     return choices, left_out
 
@@ -78,7 +55,7 @@ def choose_candidates(
     `name` is a version, a run id, a run, or None for the highest version. The candidates of a version are its newest
     complete runs. A run under a scenario is chosen only by its id. Raise LeaderboardError if there is no candidate.
     """
-    named = _find_run(entries, name)
+    named = find_run(entries, name)
     if named is not None:
         return [named], {}
     measuring = [entry for entry in entries if entry.complete and not entry.edited and entry.scenario is None]
@@ -179,7 +156,8 @@ def runs_of_models(entries: Sequence[RecordedRun], model_ids: Sequence[str], pat
     return [entry for entry in entries if not model_ids or entry.model_id in model_ids]
 
 
-def _find_run(entries: Sequence[RecordedRun], name: str | RecordedRun | None) -> RecordedRun | None:
+def find_run(entries: Sequence[RecordedRun], name: str | RecordedRun | None) -> RecordedRun | None:
+    """Return the run with this id, or `name` itself if it is a run. Return None if there is no such run."""
     if isinstance(name, RecordedRun):
         return name
     return next((entry for entry in entries if entry.run_id == name), None)

@@ -134,13 +134,13 @@ def _write_component(
     if status is None:
         reason, alarm = _reason_unmeasured(recorded, rows, build.fixtures)
         return ComponentState(component=name, reason=reason, alarm=alarm), [], []
-    names, comparisons, remarks = None, recorded.comparisons(), list[str]()
+    names, remarks = None, list[str]()
     if not settings.site.publishes_documents(name):
         names = PublicNames(component)
         remarks = names.remarks(status)
-        status, comparisons = names.status(status), names.comparisons(comparisons)
+        status = names.status(status)
     compared = versions.ComparedComponent(
-        recorded=recorded, rows=rows, status=status, comparisons=comparisons, fixtures=build.fixtures, names=names
+        recorded=recorded, rows=rows, status=status, fixtures=build.fixtures, names=names
     )
     versions.write_comparisons(site, compared)
     versions.write_verdicts(site, compared)

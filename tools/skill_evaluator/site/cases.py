@@ -146,7 +146,7 @@ def _case_page(
 ) -> dict[str, Any]:
     parts = [_fit_outputs(run.part(case_id, case), min(_MAX_RUN, _MAX_RUNS // len(runs))) for run in runs]
     lost = [part for part in parts if part["stability"]["stable_wrong"] or part["stability"]["flaky"]]
-    comparison = compared.comparisons.versions.get(compared.state.version)
+    comparison = compared.status.versions.get(compared.state.version)
     truth = None
     if case is not None and case.labelled:
         text = case.truth if isinstance(case.truth, str) else json.dumps(case.truth, indent=2, ensure_ascii=False)

@@ -20,7 +20,7 @@ from skill_evaluator.stats import by_key, rounded
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.component import ComponentStatus
 from skill_evaluator.verdicts.decide import results
-from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict
+from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 from skill_evaluator.verdicts.shipping import History, Point, Score
 from skill_evaluator.verdicts.sizing import can_show
@@ -316,7 +316,7 @@ class ComponentState:
     past: Sequence[Line] = ()
 
 
-def component_state(status: ComponentStatus, comparisons: Comparisons, rows: Sequence[Row]) -> ComponentState:
+def component_state(status: ComponentStatus, rows: Sequence[Row]) -> ComponentState:
     """Return the state of a measured component; `rows` are all its runs, complete or not."""
     name, verdicts = status.history.skill, list(_verdicts_since(status))
     unmeasured, failed = _unmeasured_runs(status, rows)
@@ -330,7 +330,7 @@ def component_state(status: ComponentStatus, comparisons: Comparisons, rows: Seq
         unmeasured=unmeasured,
         past=list(_past_regressions(status.history)),
     )
-    result = comparisons.versions.get(status.history.newest)
+    result = status.versions.get(status.history.newest)
     model = None if result is None else _deciding_model(result, status)
     reader = summary.Reader()
     if result is None or model is None:

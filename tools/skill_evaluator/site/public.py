@@ -6,7 +6,6 @@ a category may be such text.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -21,7 +20,7 @@ from skill_evaluator.records.summaries import FieldSummary
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.component import ComponentStatus
 from skill_evaluator.verdicts.decide.comparability import APART
-from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict
+from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
 from skill_evaluator.verdicts.shipping import Point, Step
 
 OTHERS = "(not in the schema)"
@@ -54,7 +53,7 @@ class PublicNames:
         self._choices = component.schema is None  # labels of a multiple-choice question are its options
 
     def status(self, status: ComponentStatus) -> ComponentStatus:
-        """Return the status of a component without private names."""
+        """Return the status of a component without private names, because such names may quote outputs."""
         history, ranking, reason = status.history, status.ranking, status.ranking.advice.reason
         paths = {path for record in status.newest.values() for path in record.per_field.keys() - record.accuracy.keys()}
         models = [
@@ -71,7 +70,13 @@ class PublicNames:
                 reason = reason.replace(f"field {fell}", _FIELD)
         advice = _with(ranking.advice, reason=reason)
         history, ranking = _with(history, models=models, advice=advice), _with(ranking, advice=advice)
-        return replace(status, newest=newest, history=history, ranking=ranking)
+        return ComponentStatus(
+            newest=newest,
+            history=history,
+            ranking=ranking,
+            versions={version: self._public_result(result) for version, result in status.versions.items()},
+            pairs=list(map(self._public_result, status.pairs)),
+        )
 
     def remarks(self, status: ComponentStatus) -> list[str]:
         """Return one remark with the number of fields that are not shown. Return [] if all are shown."""
@@ -89,12 +94,6 @@ class PublicNames:
             per_array=self._public_paths(record.per_array),
             per_case=[self._public_case(case) for case in record.per_case],
         )
-
-    def comparisons(self, comparisons: Comparisons) -> Comparisons:
-        """Return comparisons without undeclared fields and checks, because such names may quote outputs."""
-        versions = {version: self._public_result(result) for version, result in comparisons.versions.items()}
-        models = [self._public_result(result) for result in comparisons.models]
-        return _with(comparisons, versions=versions, models=models)
 
     def _public_paths(self, by_path: Mapping[str, ValueT]) -> dict[str, ValueT]:
         return {path: value for path, value in by_path.items() if path in self._paths}

@@ -29,7 +29,7 @@ from skill_evaluator.site.rendering import write_page
 from skill_evaluator.stats import by_key
 from skill_evaluator.verdicts.component import ComponentStatus, RecordedComponent
 from skill_evaluator.verdicts.decide.comparability import common_part
-from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict
+from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
 from skill_evaluator.verdicts.shipping import Point
 
 _CAPTIONS = {"metric": "Metrics", "field": "Fields"}
@@ -55,7 +55,6 @@ class ComparedComponent:
     recorded: RecordedComponent
     rows: Sequence[Row]
     status: ComponentStatus
-    comparisons: Comparisons
     fixtures: Path | None
     names: PublicNames | None
 
@@ -72,7 +71,7 @@ class ComparedComponent:
     @cached_property
     def state(self) -> ComponentState:
         """The state of its newest version."""
-        return component_state(self.status, self.comparisons, self.rows)
+        return component_state(self.status, self.rows)
 
     @cached_property
     def cases(self) -> Mapping[str, Case]:
@@ -87,14 +86,14 @@ class ComparedComponent:
     @cached_property
     def versions(self) -> dict[str, ComparisonResult]:
         """The comparisons of the versions that have a baseline, by version."""
-        results = self.comparisons.versions.items()
+        results = self.status.versions.items()
         return {version: result for version, result in results if any(model.baseline for model in result.models)}
 
     @cached_property
     def pairs(self) -> dict[tuple[str, str], ComparisonResult]:
         """The comparisons of two models by their model ids. The first id is the baseline."""
         by_pair = {}
-        for result in self.comparisons.models:
+        for result in self.status.pairs:
             model = result.models[0]
             if model.baseline is not None and model.baseline.model_id is not None:
                 by_pair[model.baseline.model_id, model.model_id] = result

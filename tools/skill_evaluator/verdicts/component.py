@@ -23,8 +23,8 @@ from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide import comparability
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records  # imports scipy
-from skill_evaluator.verdicts.decide.measuring import Compared, MeasureEffects, measure_pair
-from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, MeasureResult, ModelVerdict
+from skill_evaluator.verdicts.decide.measuring import Compared, Measure, measure_pair
+from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict
 from skill_evaluator.verdicts.decide.rules import VerdictRules, has_collapsed, rules_for
 from skill_evaluator.verdicts.shipping import History, ModelRanking, history_of, rank_models, shipping_advice
 
@@ -39,11 +39,17 @@ _MAX_MODELS = 8  # maximum number of models whose pairs are compared
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentStatus:
-    """The state of a component. `newest` has the newest record of each model by model id."""
+    """The state of a component. `newest` has the newest record of each model by model id.
+
+    `versions` has the comparisons of the five highest versions with their baselines, by version. `pairs` has the
+    comparisons of two models each, for the first eight models.
+    """
 
     newest: Mapping[str, Record]
     history: History
     ranking: ModelRanking
+    versions: Mapping[str, ComparisonResult]
+    pairs: Sequence[ComparisonResult]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,15 +117,23 @@ class RecordedComponent:
         return selection.runs_of_models(self.archive.entries, models, path)
 
     def status(self) -> ComponentStatus | None:
-        """Return the newest records, history and ranking of the component. Return None if no run is complete."""
-        newest = selection.newest_of_versions(self.archive.entries)
-        if not newest:
+        """Return the newest records, history, ranking and comparisons. Return None if no run is complete."""
+        by_model = selection.runs_of_versions(self.archive.entries)
+        if not by_model:
             return None
         history, ranking = self.with_advice(self.archive.entries)
+        newest = {model_id: list(versions.values())[-1][-1] for model_id, versions in sorted(by_model.items())}
+        every = {version for versions in by_model.values() for version in versions}
+        pairs = map(self._pair_of_models, combinations(sorted(by_model)[:_MAX_MODELS], 2))
         return ComponentStatus(
-            newest={model_id: self.archive.record(runs[-1]) for model_id, runs in sorted(newest.items())},
+            newest={model_id: self.archive.record(run) for model_id, run in newest.items()},
             history=history,
             ranking=ranking,
+            versions={
+                version: self.compare(self.choose_runs(None, version))
+                for version in sorted(every, key=precedence, reverse=True)[:_NEWEST]
+            },
+            pairs=[self.compare(Chosen(pairs=[pair])) for pair in pairs if pair is not None],
         )
 
     def unmeasured(self, shown: Iterable[str]) -> str:
@@ -216,27 +230,26 @@ class RecordedComponent:
             beside = None if draft.beside is None else archive.draft(draft.beside)
             archive.add([] if beside is None else [beside])
             candidate = draft
-        record, lower = (one if isinstance(one, Record) else None for one in (candidate, baseline))
+        record, lower_record = (named if isinstance(named, Record) else None for named in (candidate, baseline))
         path = self.component.leaderboard_path
         runs = self.runs(models) if record is None else selection.runs_of_models(archive.entries, models, path)
         if candidate is None:
             self._refuse_incomplete(runs)
-        choices, left_out = selection.choose(
-            runs,
-            entry_of(candidate) if isinstance(candidate, Record) else candidate,
-            entry_of(baseline) if isinstance(baseline, Record) else baseline,
-            self._default_baseline,
-        )
+        names = [entry_of(named) if isinstance(named, Record) else named for named in (candidate, baseline)]
+        choices, left_out = selection.choose(runs, *names)
+        is_run_named = any(selection.find_run(runs, name) for name in names)  # then its runs are not pooled
         pairs, family = [], []
-        for choice in choices:
-            judged = record or archive.record(choice.candidate)
-            if choice.exact:
-                met = lower or (archive.record(choice.baseline) if choice.baseline else None)
-                pair = comparability.mark_concurrent(Pair(baseline=met, candidate=judged))
+        for run, named_baseline in choices:
+            judged = record or archive.record(run)
+            lower = self._default_baseline(run) if baseline is None else named_baseline
+            if is_run_named:
+                before = lower_record or (archive.record(lower) if lower else None)
+                pair = comparability.mark_concurrent(Pair(baseline=before, candidate=judged))
             else:
-                pair = self.pair_of(judged, choice.baseline)
+                pair = self.pair_of(judged, lower)
                 family.append(pair.candidate)
-            pairs.append(replace(pair, absent=choice.absent or pair.absent))
+            absent = f"there is no complete record of {baseline}" if isinstance(baseline, str) else pair.absent
+            pairs.append(replace(pair, absent=absent))
         version = baseline if isinstance(baseline, str) else None
         hidden = self._hidden_pairs(family, version) if models else ()
         return Chosen(pairs=pairs, hidden=hidden, left_out=left_out)
@@ -257,17 +270,6 @@ class RecordedComponent:
     def compare(self, chosen: Chosen) -> ComparisonResult:
         """Compare the chosen pairs under the current rules; the result names the accepted version."""
         return chosen.compare(self.settings).model_copy(update={"accepted": self.accepted_version})
-
-    def comparisons(self) -> Comparisons:
-        """Compare the five highest versions with their baselines, and the first eight models with each other."""
-        by_model = selection.runs_of_versions(self.archive.entries)
-        every = {version for versions in by_model.values() for version in versions}
-        newest = sorted(every, key=precedence, reverse=True)[:_NEWEST]
-        versions = {version: self.compare(self.choose_runs(None, version)) for version in newest}
-        names = combinations(sorted(by_model)[:_MAX_MODELS], 2)
-        pairs = map(self._pair_of_models, names)
-        models = [self.compare(Chosen(pairs=[pair])) for pair in pairs if pair is not None]
-        return Comparisons(versions=versions, models=models)
 
     def _pair_of_models(self, names: tuple[str, str], version: str | None = None) -> Pair | None:
         archive, versions = self.archive, selection.runs_of_versions(self.archive.entries)
@@ -518,12 +520,12 @@ def drifted(skill: str, pairs: Sequence[Pair], rules: VerdictRules) -> Compariso
 
 def _only_drift(model: ModelVerdict, compared: Compared, primary_metric: str) -> ModelVerdict:
     drift: dict[tuple[str, str], VerdictName] = {}
-    for measured in compared.measured:
-        if measured.measure.name == primary_metric and _is_beyond_a_day(measured):
-            has_risen = measured.after.mean > measured.before.mean
-            drift[measured.measure.kind, measured.measure.name] = "improved" if has_risen else "regressed"
-        elif measured.measure.kind != "reproducibility" and has_collapsed(measured, models=1):
-            drift[measured.measure.kind, measured.measure.name] = "regressed"
+    for measure in compared.measured:
+        if measure.name == primary_metric and _is_beyond_a_day(measure):
+            has_risen = measure.after.mean > measure.before.mean
+            drift[measure.kind, measure.name] = "improved" if has_risen else "regressed"
+        elif measure.kind != "reproducibility" and has_collapsed(measure, models=1):
+            drift[measure.kind, measure.name] = "regressed"
 
     def with_drift_verdict(result: MeasureResult) -> MeasureResult:
         verdict = drift.get((result.kind, result.metric))
@@ -542,10 +544,10 @@ def _only_drift(model: ModelVerdict, compared: Compared, primary_metric: str) ->
     return model.model_copy(update=update)
 
 
-def _is_beyond_a_day(measured: MeasureEffects) -> bool:
+def _is_beyond_a_day(measure: Measure) -> bool:
     """Return whether the 97.5 % confidence interval of the difference excludes 0. Return False for a single case."""
-    effect = measured.effect_if(is_sampled=False)
+    effect = measure.effect_if(is_sampled=False)
     if effect is None:
         return False
-    half_width = float(t_quantile(len(measured.before.means) - 1, 1 - _ALPHA_OF_DRIFT / 2)) * effect.error
+    half_width = float(t_quantile(len(measure.before.means) - 1, 1 - _ALPHA_OF_DRIFT / 2)) * effect.error
     return bool(abs(effect.difference) > half_width)

@@ -17,7 +17,7 @@ from skill_evaluator.records.record import Record, Served, is_mixed
 from skill_evaluator.stats import ROUNDING, by_key, mean_or_none, rounded, unit_interval
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide import comparability
-from skill_evaluator.verdicts.decide.comparability import Pair, PairedScores
+from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.measuring import holm
 from skill_evaluator.verdicts.decide.results import (
@@ -229,7 +229,7 @@ def rank_models(
     worse = {pair.lower for pair in pairs if pair.higher == models[0].model_id and pair.significant}
     added = {}
     for pair in prompts:  # one prompt effect per model, each a family of its own
-        (result,) = compare_records(skill, [pair], rules, wanted=_is_metric).models
+        (result,) = compare_records(skill, [pair], rules, fields=False).models
         primary = _primary(result, metric)
         added[result.model_id] = None if primary is None else PromptEffect.view(primary)
     rows, names = [], [model.model_id for model in models]
@@ -334,7 +334,7 @@ def _contrasts(skill: str, models: Sequence[Pair], rules: VerdictRules) -> list[
         )
         for higher, lower in couples
     ]
-    results = compare_records(skill, list(map(comparability.mark_concurrent, pairs)), rules, wanted=_is_metric).models
+    results = compare_records(skill, list(map(comparability.mark_concurrent, pairs)), rules, fields=False).models
     primaries = [_primary(result, rules.primary_metric) for result in results]
     # two-sided, because the scores also select which model is lower
     p_values = [1.0 if primary is None or primary.p is None else min(1.0, 2 * primary.p) for primary in primaries]
@@ -371,10 +371,6 @@ def _fell_most(higher: Record, lower: Record, tolerance: float) -> str:
     return f"{path or WHOLE} {scores}" if difference < -tolerance else ""
 
 
-def _is_metric(measure: PairedScores) -> bool:
-    return measure.kind != "field"
-
-
 def _primary(result: ModelVerdict, metric: str) -> MeasureResult | None:
     return next((one for one in result.metrics if (one.metric, one.kind) == (metric, "accuracy")), None)
 
@@ -408,7 +404,7 @@ class Step(FrozenModel):
     @classmethod
     def of(cls, model: ModelVerdict, primary_metric: str) -> "Step":
         """Build the step from the verdict on a model against the version before."""
-        primary = next((result for result in model.metrics if result.metric == primary_metric), None)
+        primary = _primary(model, primary_metric)
         fell = None if model.verdict == "incomparable" else model.fell_most
         return cls.view(
             model,

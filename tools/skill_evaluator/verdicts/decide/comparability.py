@@ -1,12 +1,12 @@
-"""Select the unchanged cases and checks of two records, and pair the scores of their measures."""
+"""Select the unchanged cases and checks of two records, and read the scores of their cases."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from skill_evaluator.display import WHOLE, number
 from skill_evaluator.display.safe_text import value_pair
-from skill_evaluator.identifiers import Tier, invocation_of
+from skill_evaluator.identifiers import invocation_of
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.metrics.accuracy import share_passed
 from skill_evaluator.records import record as records
@@ -66,31 +66,20 @@ class Pair:
         return self.side_by_side or (self.baseline is not None and self.candidate.beside == self.baseline.run_id)
 
 
-class ReadOutputs(NamedTuple):
-    """The number of a version's outputs that could be read, and the number of planned outputs."""
-
-    read: int
-    planned: int
-
-    @property
-    def suffices(self) -> bool:
-        """Whether enough outputs could be read for a verdict in favour of the version."""
-        return self.read >= records.MIN_USABLE * self.planned
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedCases:
     """The comparable part of two records. `cases` are the unchanged cases, each as (baseline, candidate).
 
     `left_out` has the reason of each other case by id. `barriers` are the differences that prevent a comparison,
-    `remarks` those that do not. `read` counts the outputs of the baseline and of the candidate for these cases.
+    `remarks` those that do not. `outputs` has the number of outputs that could be read and the number of planned
+    outputs for these cases, of the baseline and of the candidate.
     """
 
-    cases: tuple[tuple[CaseRecord, CaseRecord], ...]
-    left_out: dict[str, str]
-    barriers: tuple[str, ...]
-    remarks: tuple[str, ...]
-    read: tuple[ReadOutputs, ReadOutputs]
+    cases: tuple[tuple[CaseRecord, CaseRecord], ...] = ()
+    left_out: dict[str, str] = field(default_factory=dict)
+    barriers: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    outputs: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0))
 
 
 def mark_concurrent(pair: Pair) -> Pair:
@@ -122,13 +111,13 @@ def common_part(baseline: Record, candidate: Record, *, any_served: bool = False
         left_out=dict(sorted(left_out.items())),
         barriers=tuple(_barriers(baseline, candidate, change)),
         remarks=tuple(_remarks(baseline, candidate, change)),
-        read=(_read_outputs(old for old, _ in cases), _read_outputs(new for _, new in cases)),
+        outputs=(_count_outputs(old for old, _ in cases), _count_outputs(new for _, new in cases)),
     )
 
 
-def _read_outputs(cases: Iterable[CaseRecord]) -> ReadOutputs:
+def _count_outputs(cases: Iterable[CaseRecord]) -> tuple[int, int]:
     outcomes = [outcome for case in cases for outcome in case.outcomes]
-    return ReadOutputs(read=outcomes.count(SCORED), planned=len(outcomes))
+    return outcomes.count(SCORED), len(outcomes)
 
 
 def served_change(baseline: Record, candidate: Record) -> records.Change | None:
@@ -239,58 +228,9 @@ def _drifts(baseline: Record, candidate: Record, change: records.Change | None) 
         yield f"a prompt cache was read in one run only: {before_rate:.0%} of the input, then {after_rate:.0%}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairedScores:
-    """The scores of one metric or field by case, in the baseline (`before`) and in the candidate (`after`).
-
-    A case has one score per replicate, but a single score for agreement between replicates. `tier` is that of a check,
-    otherwise None. `judged`: a judge decided some of the scores.
-    """
-
-    name: str
-    kind: Kind
-    case_ids: tuple[str, ...] = ()
-    before: tuple[Scores, ...] = ()
-    after: tuple[Scores, ...] = ()
-    tier: Tier | None = None
-    judged: bool = False
-
-
-def measures(cases: CasePairs, metrics: Iterable[str]) -> Iterator[PairedScores]:
-    """Yield the paired scores of each metric, agreement and field that both versions have for at least one case."""
-    for name in metrics:
-        yield from _measure(name, "accuracy", cases)
-    for name in AGREEMENT:
-        yield from _measure(name, "reproducibility", cases)
-    for path in dict.fromkeys(path for pair in cases for case in pair for path in case.fields):
-        of_path = [(old, new) for old, new in cases if path in old.fields or path in new.fields]
-        yield from _measure(path, "field", of_path)
-
-
-def _measure(name: str, kind: Kind, cases: CasePairs) -> Iterator[PairedScores]:
-    read = {"accuracy": strict_scores, "reproducibility": _agreement, "field": field_scores}[kind]
-    scores = [(before.case_id, read(before, name), read(after, name)) for before, after in cases]
-    measured = [(case_id, before, after) for case_id, before, after in scores if before and after]
-    if measured:
-        case_ids, before, after = zip(*measured, strict=True)
-        checks = [check for _, case in cases if (check := check_of(case, name))]
-        tier = next((check.tier for check in checks if check.tier), None)
-        if (name, kind) == (CHECKS_METRIC, "accuracy"):
-            checks = [check for _, case in cases for check in case.checks.values() if check.weight]
-        judged = any(check.judged for check in checks)
-        yield PairedScores(
-            name=name, kind=kind, case_ids=case_ids, before=before, after=after, tier=tier, judged=judged
-        )
-
-
 def strict_scores(case: CaseRecord, name: str) -> Scores:
     """Return the scores of a case's replicates by a metric, without replicates that have no score."""
     return tuple([value for value in records.strict_by_replicate(case, name) if value is not None])
-
-
-def _agreement(case: CaseRecord, name: str) -> Scores:
-    share = case.reproducibility.get(name)
-    return () if share is None else (share,)
 
 
 def field_scores(case: CaseRecord, name: str) -> Scores:

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
@@ -11,17 +11,17 @@ import numpy as np
 from skill_evaluator.display import MIN_CASES_FOR_INTERVAL
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
-from skill_evaluator.records.record import CaseRecord, Record
+from skill_evaluator.records.record import MIN_USABLE, CaseRecord, Record
 from skill_evaluator.stats import ALPHA, ROUNDING, benjamini_hochberg, by_key, rounded, t_cdf, t_quantile
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide import comparability
-from skill_evaluator.verdicts.decide.comparability import Pair, PairedScores, SharedCases
+from skill_evaluator.verdicts.decide.comparability import Pair, SharedCases
 from skill_evaluator.verdicts.decide.measuring import (
     MAX_MISSED,
     Compared,
     Effect,
     Floats,
-    MeasureEffects,
+    Measure,
     measure_pair,
     samples,
 )
@@ -41,6 +41,7 @@ from skill_evaluator.verdicts.decide.results import (
     missing_reasons,
 )
 from skill_evaluator.verdicts.decide.rules import (
+    ACCEPTED_SHARE,
     MOSTLY,
     Losses,
     VerdictRules,
@@ -50,11 +51,11 @@ from skill_evaluator.verdicts.decide.rules import (
     has_collapsed,
     is_harmed_everywhere,
     judged_verdict,
+    limited_verdict,
     measure_verdict,
     model_verdict,
     verdict_on,
     verdict_with_losses,
-    with_amounts,
 )
 
 Results = Sequence[MeasureResult]
@@ -65,7 +66,7 @@ _MIN_MOVED = 3
 _MIN_FIELDS = 3
 
 
-def named_cases(common: SharedCases, primary: MeasureEffects | None, rules: VerdictRules) -> Cases:
+def named_cases(common: SharedCases, primary: Measure | None, rules: VerdictRules) -> Cases:
     """Return the cases that changed. Those whose primary metric moved beyond the tolerance are named or counted.
 
     A case is named in `broke` or `fixed` if its q is at most `FALSE_NAMES`, or if `_is_turned`: from nearly all right
@@ -75,13 +76,13 @@ def named_cases(common: SharedCases, primary: MeasureEffects | None, rules: Verd
     turned, unreliable = _turns(common, rules.primary_metric)
     if primary is None:
         return Cases(left_out=common.left_out, turned=turned, unreliable=unreliable)
-    measure, tolerance = primary.measure, rules.tolerance(primary.measure)
+    tolerance = rules.tolerance(primary)
     pairs = {before.case_id: (before, after) for before, after in common.cases}
-    scores = (score for arm in (measure.before, measure.after) for case in arm for score in case)
+    scores = (score for arm in primary.scores for case in arm for score in case)
     is_graded = any(score not in (0.0, 1.0) for score in scores)
     q_values = benjamini_hochberg(p_values_of_cases(primary.after.means - primary.before.means))
     named, others, worse = list[CaseChange](), list[CaseChange](), set[str]()
-    for case_id, old, new, q in zip(measure.case_ids, measure.before, measure.after, q_values, strict=True):
+    for case_id, old, new, q in zip(primary.case_ids, *primary.scores, q_values, strict=True):
         before, after = sum(old) / len(old), sum(new) / len(new)
         if abs(after - before) > tolerance:
             before, after = round(before, 6), round(after, 6)
@@ -167,57 +168,59 @@ _MAX_TIMES = 20  # more cases than this multiple are not recommended
 _MISSING = "the missing outputs would decide it"
 
 
-def _open_measure(measured: MeasureEffects, pair: Pair, rules: VerdictRules) -> tuple[str, str] | None:
-    """Return the reason why a measure is inconclusive, and a remedy, as texts.
+def _open_measures(compared: Compared, results: Results, rules: VerdictRules) -> Iterator[tuple[str, str]]:
+    """Yield the reason why a critical measure is inconclusive, and a remedy, as texts.
 
-    Return None if it is conclusive or not tested, or if the only remedy is to label outputs for its judge.
+    Skip measures that are not tested, that only their judge or outputs make inconclusive, or whose judge needs labels.
     """
-    effect, measure, tolerance = measured.effect, measured.measure, rules.tolerance(measured.measure)
-    if effect is None or measured.q is None:
-        return None
-    is_judged = pair.unproved_judge is not None and measure.judged
-    needs_labels = is_judged and abs(effect.difference) > tolerance and effect.difference >= -rules.policy.harm
-    if needs_labels or measure_verdict(effect, measured.q, tolerance, rules.levels(measure)) != "inconclusive":
-        return None
-    still_open = f"{measure.name}: a drop beyond {tolerance:g} is not ruled out"
-    if tolerance == 0.0:
-        fell = f"{measure.name} fell from {measured.before.mean:.3f} to {measured.after.mean:.3f}"
-        still_open = f"{fell}, not significantly, and no drop is tolerated"
-    elif effect.unseen > tolerance:
-        still_open += f", as {effect.unseen:.0%} of new outputs could fail unseen"
-    elif len(measure.case_ids) >= MIN_CASES_FOR_INTERVAL:
-        still_open += f" (interval {effect.ci95[0]:+.3f} to {effect.ci95[1]:+.3f})"
-    return still_open, _remedy(measured, effect, pair, rules)
+    for measure, result in zip(compared.measured, results, strict=True):
+        effect, q, tolerance = measure.effect, compared.q(measure), result.tolerance
+        if result.tier != "critical" or result.verdict != "inconclusive" or effect is None or q is None:
+            continue
+        is_judged = compared.pair.unproved_judge is not None and measure.judged
+        needs_labels = is_judged and abs(effect.difference) > tolerance and effect.difference >= -rules.policy.harm
+        verdict = measure_verdict(effect, q, tolerance, rules.level(measure), rules.alpha)
+        if needs_labels or verdict != "inconclusive":
+            continue
+        still_open = f"{measure.name}: a drop beyond {tolerance:g} is not ruled out"
+        if tolerance == 0.0:
+            fell = f"{measure.name} fell from {measure.before.mean:.3f} to {measure.after.mean:.3f}"
+            still_open = f"{fell}, not significantly, and no drop is tolerated"
+        elif effect.unseen > tolerance:
+            still_open += f", as {effect.unseen:.0%} of new outputs could fail unseen"
+        elif len(measure.case_ids) >= MIN_CASES_FOR_INTERVAL:
+            still_open += f" (interval {effect.ci95[0]:+.3f} to {effect.ci95[1]:+.3f})"
+        yield still_open, _remedy(measure, effect, compared, rules)
 
 
-def _remedy(measured: MeasureEffects, effect: Effect, pair: Pair, rules: VerdictRules) -> str:
+def _remedy(measure: Measure, effect: Effect, compared: Compared, rules: VerdictRules) -> str:
     """Format the remedies for an inconclusive measure, such as more cases, if its difference D persists.
 
     With the t quantile t, a drop is excluded if the standard error is at most (D + tolerance) ÷ t. It is significant if
     the standard error is at most −D ÷ t. More cases reduce only the variance between cases, not that between days.
     """
-    measure, candidate = measured.measure, pair.candidate
-    cases, tolerance, levels, ways = len(measure.case_ids), rules.tolerance(measure), rules.levels(measure), []
+    baseline, candidate, q = *compared.pair.runs, compared.q(measure)
+    cases, tolerance, level, ways = len(measure.case_ids), rules.tolerance(measure), rules.level(measure), []
     if effect.unseen > tolerance > 0.0:
         enough = math.ceil(math.log(ALPHA) / math.log(1.0 - tolerance))
         return f"2 replicates of each case, or {enough} cases, would decide it"
-    family = measured.q / effect.p if measured.q and effect.p else 1.0
-    to_exclude, to_show = t_quantile(effect.degrees, [1 - MAX_MISSED, 1 - levels.fall / family])
+    family = q / effect.p if q and effect.p else 1.0
+    to_exclude, to_show = t_quantile(effect.degrees, [1 - MAX_MISSED, 1 - level / family])
     allowed = max((effect.difference + tolerance) / to_exclude if tolerance else 0.0, -effect.difference / to_show)
-    between, is_called = effect.error**2 - measured.day_variance, candidate.provider != "replay"
-    is_same_model = pair.baseline is not None and pair.baseline.model_id == candidate.model_id
-    if measured.day_variance and between <= allowed**2 and is_same_model and is_called:
+    between, is_called = effect.error**2 - measure.day_variance, candidate.provider != "replay"
+    is_same_model = baseline is not None and baseline.model_id == candidate.model_id
+    if measure.day_variance and between <= allowed**2 and is_same_model and is_called:
         ways.append("the baseline interleaved (1.5 × the calls)")
-    remaining = allowed**2 - measured.day_variance
+    remaining = allowed**2 - measure.day_variance
     times = between / remaining if remaining > 0.0 else math.inf
     if times <= _MAX_TIMES:
         count = max(cases + 1, math.ceil(cases * times))
         ways.append(f"about {count} cases ({count / cases:.2g} × the calls)")
-    differ = measured.before.variances.any() or measured.after.variances.any()
-    sampled = None if measured.is_sampled else measured.effect_if(is_sampled=True)
+    differ = measure.before.variances.any() or measure.after.variances.any()
+    sampled = None if measure.is_sampled else measure.effect_if(is_sampled=True)
     if sampled is not None and differ and candidate.settings is not None and is_called:
-        q = min(1.0, sampled.p * family)
-        if measure_verdict(sampled, q, tolerance, levels) != "inconclusive":
+        sampled_q = min(1.0, sampled.p * family)
+        if measure_verdict(sampled, sampled_q, tolerance, level, rules.alpha) != "inconclusive":
             profile = f"`profile: sampled` of {candidate.model_id} in models.yaml"
             ways.append(f"{profile}, if each output is an independent sample,")
     if not ways:
@@ -229,7 +232,7 @@ def _reasons_of(
     compared: Compared, results: Results, losses: Losses, coverage: float, rules: VerdictRules
 ) -> Iterator[str]:
     common = compared.common
-    if common is None:
+    if compared.pair.baseline is None:
         yield compared.pair.absent
         return
     if compared.judge is not None:
@@ -268,8 +271,7 @@ def _remedy_of(compared: Compared, results: Results, coverage: float, rules: Ver
         return _MISSING
     if _is_of_one_case(results):
         return _more_than_one_case(compared.pair)
-    unsupported = list(_unsupported(compared.common, results, rules)) if compared.common else []
-    for _, remedy in (*unsupported, *_open_measures(compared, results, rules)):
+    for _, remedy in (*_unsupported(compared.common, results, rules), *_open_measures(compared, results, rules)):
         return remedy
     if any(result.missing is not None and result.missing.lost for result in results if result.tier == "critical"):
         return _MISSING
@@ -277,9 +279,9 @@ def _remedy_of(compared: Compared, results: Results, coverage: float, rules: Ver
 
 
 def _unsupported(common: SharedCases, results: Results, rules: VerdictRules) -> Iterator[tuple[str, str]]:
-    for side, outputs in zip(("baseline", "candidate"), common.read, strict=True):
-        if not outputs.suffices:
-            reason = f"{outputs.read} of {outputs.planned} outputs of the {side} could be read, fewer than half"
+    for side, (read, planned) in zip(("baseline", "candidate"), common.outputs, strict=True):
+        if read < MIN_USABLE * planned:
+            reason = f"{read} of {planned} outputs of the {side} could be read, fewer than half"
             yield reason, "outputs that can be read would decide it"
     for result in results:
         is_open = result.verdict == "inconclusive" and not (result.difference or 0.0) > 0.0
@@ -290,12 +292,6 @@ def _unsupported(common: SharedCases, results: Results, rules: VerdictRules) -> 
             yield reason, f"{more_room}, would decide it"
 
 
-def _open_measures(compared: Compared, results: Results, rules: VerdictRules) -> Iterator[tuple[str, str]]:
-    for measured, result in zip(compared.measured, results, strict=True):
-        if result.tier == "critical" and result.verdict == "inconclusive":
-            yield from filter(None, [_open_measure(measured, compared.pair, rules)])
-
-
 def _lift(pair: Pair, results: Results) -> Iterator[str]:
     if pair.baseline is not None and pair.baseline.scenario == SCHEMA_ALONE:
         for result in results:
@@ -304,15 +300,14 @@ def _lift(pair: Pair, results: Results) -> Iterator[str]:
                 yield f"{result.metric}: {with_prompt}, without {result.baseline:.3f}"
 
 
-def falls_of(losses: Losses, results: Results) -> list[Fall]:
+def falls_of(losses: Losses) -> list[Fall]:
     """Return each lost field as (path, means before and after as text), the largest drop first."""
-    lost = [result for result in results if result.kind == "field" and result.metric in losses.fields]
-    lost.sort(key=lambda result: result.difference or 0.0)
+    lost = sorted(losses.fields, key=lambda result: result.difference or 0.0)
     return [(one.metric, f"{one.baseline:.3f} → {one.candidate:.3f}") for one in lost]
 
 
 def _reasons_of_losses(losses: Losses, results: Results, rules: VerdictRules) -> Iterator[str]:
-    if falls := falls_of(losses, results):
+    if falls := falls_of(losses):
         fields, harm = counted(len(falls), "field"), f"{rules.policy.harm:g}"
         yield f"{fields} lost more than {harm}, which alone is a regression: {joined_falls(falls)}"
     if critical := losses.critical_cases:
@@ -390,10 +385,11 @@ def compare_records(
     pairs: Sequence[Pair],
     rules: VerdictRules,
     left_out: Mapping[str, str] | None = None,
-    wanted: Callable[[PairedScores], bool] = lambda measure: True,
     hidden: Sequence[Pair] = (),
+    *,
+    fields: bool = True,
 ) -> ComparisonResult:
-    """Compare pairs of records, usually one per model of a component, by the measures that `wanted` selects.
+    """Compare pairs of records, usually one per model of a component. Without `fields`, only their metrics count.
 
     `left_out` has the reason of each skipped model by model id. The pairs of `hidden` count in the correction for
     multiple tests and get no verdict.
@@ -404,7 +400,7 @@ def compare_records(
         any_served = pair.any_served or rules.policy.served == "any"
         family.append(replace(pair, any_served=any_served, unproved_judge=rules.uncalibrated_judge(pair.candidate)))
     comparable = sum(pair.baseline is not None for pair in family)
-    compared = _with_q([with_amounts(measure_pair(pair, wanted)) for pair in family], rules)[: len(pairs)]
+    compared = _with_q([measure_pair(pair, fields=fields) for pair in family], rules)[: len(pairs)]
     changes = _changes_since_accepted(family, rules)[: len(pairs)]
     models = [_model(*changed, rules, comparable) for changed in zip(compared, changes, strict=True)]
     return ComparisonResult(
@@ -418,33 +414,21 @@ def compare_records(
 
 
 def _with_q(compared: Sequence[Compared], rules: VerdictRules) -> list[Compared]:
-    """Set q of each effect: p adjusted over the measures of the same tier in all models."""
+    """Set q of each measure: p adjusted over the measures of the same tier in all models."""
     tested = [
-        own
+        (_family_of(measure, rules), (measure, measure.effect.p))
         for model in compared
-        for own in (*model.measured, *model.amounts.values())
-        if isinstance(own, MeasureEffects) and own.effect is not None and own.measure.kind != "reproducibility"
+        for measure in (*model.measured, *model.amounts.values())
+        if isinstance(measure, Measure) and measure.kind != "reproducibility" and measure.effect is not None
     ]
-    q_of: dict[int, tuple[float, int]] = {}
-    for family in by_key((_family_of(own.measure, rules), own) for own in tested).values():
-        q_values = benjamini_hochberg([own.effect.p for own in family if own.effect])
-        q_of |= {id(own): (q, len(family)) for own, q in zip(family, q_values, strict=True)}
-
-    def adjust(effects: MeasureEffects) -> MeasureEffects:
-        q, family = q_of.get(id(effects), (None, 1))
-        return replace(effects, q=q, family=family)
-
-    return [
-        replace(
-            model,
-            measured=tuple(map(adjust, model.measured)),
-            amounts={name: own if isinstance(own, str) else adjust(own) for name, own in model.amounts.items()},
-        )
-        for model in compared
-    ]
+    tests: dict[Measure, tuple[float, int]] = {}
+    for family in by_key(tested).values():
+        q_values = benjamini_hochberg([p for _, p in family])
+        tests |= {measure: (q, len(family)) for (measure, _), q in zip(family, q_values, strict=True)}
+    return [replace(model, tests=tests) for model in compared]
 
 
-def _family_of(measure: PairedScores, rules: VerdictRules) -> tuple[str, bool]:
+def _family_of(measure: Measure, rules: VerdictRules) -> tuple[str, bool]:
     tier = rules.tier(measure)
     return tier, tier == "advisory" and measure.kind == "amount"
 
@@ -459,20 +443,20 @@ def _changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[
     for index, pair in enumerate(pairs):
         if pair.anchor is not None and (pair.baseline is None or pair.baseline.run_id != pair.anchor.run_id):
             since = replace(pair, baseline=pair.anchor, baseline_again=pair.anchor_again)
-            compared = measure_pair(since, rules.is_critical)
-            tested += [(index, pair.anchor, compared, one, one.effect) for one in compared.measured if one.effect]
+            compared = measure_pair(since)
+            critical = filter(rules.is_critical, compared.measured)
+            tested += [(index, pair.anchor, compared, one, one.effect) for one in critical if one.effect]
     changes = dict[int, SinceAccepted]()
     q_values = benjamini_hochberg([effect.p for *_, effect in tested])
-    for (index, accepted, compared, measured, effect), q in zip(tested, q_values, strict=True):
-        levels = rules.levels(measured.measure, is_accepted=True)
+    for (index, accepted, compared, measure, effect), q in zip(tested, q_values, strict=True):
         change = SinceAccepted(
             version=accepted.skill_version,
             run_id=accepted.run_id,
-            metric=measured.measure.name,
+            metric=measure.name,
             difference=round(effect.difference, 6),
             ci95=_rounded(effect.ci95),
             q=round(q, 6),
-            verdict=verdict_on(compared, replace(measured, q=q), rules, levels),
+            verdict=verdict_on(compared, measure, q, rules, rules.alpha * ACCEPTED_SHARE),
         )
         if index not in changes or change.difference < changes[index].difference:
             changes[index] = change
@@ -483,36 +467,34 @@ def _failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
     """Return the id of the oldest pooled run of the candidate's version that regressed. Return None if none did."""
     runs = (*pair.candidate_again, pair.candidate)
     for count, run in enumerate(runs[:-1]):
-        compared = measure_pair(replace(pair, candidate=run, candidate_again=runs[:count]), rules.is_critical)
-        for measured in compared.measured:
-            if measured.effect is not None:
-                tested = replace(measured, q=min(1.0, measured.effect.p * models))
-                if verdict_on(compared, tested, rules, rules.levels(measured.measure)) == "regressed":
-                    return run.run_id
+        compared = measure_pair(replace(pair, candidate=run, candidate_again=runs[:count]))
+        for measure in filter(rules.is_critical, compared.measured):
+            q = None if measure.effect is None else min(1.0, measure.effect.p * models)
+            if verdict_on(compared, measure, q, rules, rules.level(measure)) == "regressed":
+                return run.run_id
     return None
 
 
 def _model(compared: Compared, since_accepted: SinceAccepted | None, rules: VerdictRules, models: int) -> ModelVerdict:
     pair, common, coverage = compared.pair, compared.common, _coverage(compared)
     covered = coverage >= rules.required_coverage
-    results = [_result(measured, compared, rules, models if covered else None) for measured in compared.measured]
+    results = [_result(measure, compared, rules, models if covered else None) for measure in compared.measured]
     amounts = amount_results(compared, rules, covered=covered)
     verdict: VerdictName = "incomparable"
-    cases = Cases()
-    losses = Losses(since_accepted=since_accepted)
-    if common is not None and not common.barriers:
-        cases = named_cases(common, compared.primary(rules.primary_metric), rules)
-    if common is not None and not common.barriers and common.cases:
+    if common.cases and not common.barriers:
         verdicts = [(one.tier, one.verdict) for one in results] + [(one.tier, one.verdict) for one in amounts]
         verdict = model_verdict((tier, one) for tier, one in verdicts if one is not None)
-        lost = tuple(case for case in cases.broke if covered and case.before - case.after > rules.policy.harm)
-        losses = Losses(
-            fields=tuple(one.metric for one in results if one.harmed),
-            cases=lost,
-            critical_cases=tuple(case for case in lost if case.case_id in rules.critical_cases),
-            earlier_run=_failed_before(pair, rules, models) if covered else None,
-            since_accepted=since_accepted,
-        )
+    is_tested = covered and verdict != "incomparable"
+    primary = compared.primary(rules.primary_metric)
+    cases = Cases() if common.barriers else named_cases(common, primary, rules)
+    lost = tuple(case for case in cases.broke if covered and case.before - case.after > rules.policy.harm)
+    losses = Losses(
+        fields=tuple(one for one in results if one.harmed),
+        cases=lost,
+        critical_cases=tuple(case for case in lost if case.case_id in rules.critical_cases),
+        earlier_run=_failed_before(pair, rules, models) if is_tested else None,
+        since_accepted=since_accepted,
+    )
     verdict = verdict_with_losses(verdict, losses)
     open_amounts = (one for one in amounts if one.tier == "critical" and one.verdict == "inconclusive")
     remedy = _remedy_of(compared, results, coverage, rules) or next(amount_reasons(open_amounts, 0), None)
@@ -524,7 +506,7 @@ def _model(compared: Compared, since_accepted: SinceAccepted | None, rules: Verd
         fields=[result for result in results if result.kind == "field"],
         amounts=amounts,
         cases=cases,
-        lost_fields=list(losses.fields),
+        lost_fields=[one.metric for one in losses.fields],
         lost_cases=[case.case_id for case in losses.cases],
         since_accepted=since_accepted,
         baseline_runs=1 + len(pair.baseline_again),
@@ -536,7 +518,7 @@ def _model(compared: Compared, since_accepted: SinceAccepted | None, rules: Verd
             *amount_reasons(amounts, pair.candidate.planned),
             *pair.skipped_notes,
         ],
-        falls=falls_of(losses, results),
+        falls=falls_of(losses),
         remedy=remedy if verdict == "inconclusive" else None,
         unproved_judge=_deciding_judge(compared, results, verdict),
         served=None if pair.baseline is None else comparability.served_change(pair.baseline, pair.candidate),
@@ -544,7 +526,7 @@ def _model(compared: Compared, since_accepted: SinceAccepted | None, rules: Verd
 
 
 def _deciding_judge(compared: Compared, results: Results, verdict: VerdictName) -> str | None:
-    judged = {(own.measure.name, own.measure.kind) for own in compared.measured if own.measure.judged}
+    judged = {(measure.name, measure.kind) for measure in compared.measured if measure.judged}
     others = (one for one in results if (one.metric, one.kind) not in judged)
     suffices = any(one.harmed or (one.tier != "advisory" and one.verdict == "regressed") for one in others)
     return None if verdict == "regressed" and suffices else compared.judge
@@ -555,45 +537,46 @@ def _coverage(compared: Compared) -> float:
 
     Cases that are not applicable to the candidate do not count. Without a baseline, return the candidate's completion.
     """
-    pair, common = compared.pair, compared.common
-    if pair.baseline is None or common is None:
+    pair = compared.pair
+    if pair.baseline is None:
         return pair.candidate.coverage
     wanted = [case for case in pair.baseline.per_case if case.case_id not in pair.candidate.not_applicable]
-    share = len(common.cases) / max(1, len(wanted))
+    share = len(compared.common.cases) / max(1, len(wanted))
     return min(pair.candidate.coverage, pair.baseline.coverage, share)
 
 
-def _result(measured: MeasureEffects, compared: Compared, rules: VerdictRules, models: int | None) -> MeasureResult:
+def _result(measure: Measure, compared: Compared, rules: VerdictRules, models: int | None) -> MeasureResult:
     """Build the result of a measure. `models` is the number of models, or None if the coverage is too low."""
-    measure, effect, pair, q = measured.measure, measured.effect, compared.pair, measured.q
-    levels, tolerance, harm = rules.levels(measure), rules.tolerance(measure), rules.policy.harm
+    effect, pair, (q, family) = measure.effect, compared.pair, compared.tests.get(measure, (None, 1))
+    level, tolerance, harm = rules.level(measure), rules.tolerance(measure), rules.policy.harm
     is_tested, is_field = measure.kind != "reproducibility", measure.kind == "field"
-    difference = measured.after.mean - measured.before.mean
-    lost = is_tested and models is not None and has_collapsed(measured, models) and difference < -tolerance
-    collapsed = lost or (rules.is_critical(measure) and is_harmed_everywhere(measured, max(harm, tolerance)))
+    difference = measure.after.mean - measure.before.mean
+    lost = is_tested and models is not None and has_collapsed(measure, models) and difference < -tolerance
+    collapsed = lost or (rules.is_critical(measure) and is_harmed_everywhere(measure, max(harm, tolerance)))
     verdict: VerdictName | None = None
     if is_tested:
         verdict = "inconclusive"
         if models is not None:
-            verdict = verdict_on(compared, measured, rules, levels, collapsed=collapsed)
-    harmed = is_field and models is not None and (lost or (q is not None and q <= levels.fall)) and difference < -harm
+            tested = "regressed" if collapsed else measure_verdict(effect, q, tolerance, level, rules.alpha)
+            verdict = limited_verdict(tested, compared, measure, rules)
+    harmed = is_field and models is not None and (lost or (q is not None and q <= level)) and difference < -harm
     return MeasureResult(
         metric=measure.name,
         kind=measure.kind,
         tier=rules.tier(measure),
         tolerance=tolerance,
-        baseline=round(measured.before.mean, 6),
-        candidate=round(measured.after.mean, 6),
+        baseline=round(measure.before.mean, 6),
+        candidate=round(measure.after.mean, 6),
         difference=round(difference, 6),
         ci95=None if effect is None else _rounded(effect.ci95),
         p=round(effect.p, 6) if effect is not None and is_tested else None,
         q=rounded(q),
         n=0 if effect is None else effect.n,
         n_cases=len(measure.case_ids),
-        detectable_drop=rounded(effect.detectable(levels.fall / measured.family)) if effect and is_tested else None,
+        detectable_drop=rounded(effect.detectable(level / family)) if effect and is_tested else None,
         verdict=verdict,
-        harmed=harmed and judged_verdict("regressed", measured, pair, harm) == "regressed",
-        missing=measured.missing,
+        harmed=harmed and judged_verdict("regressed", measure, pair, harm) == "regressed",
+        missing=measure.missing,
         profile_before=profile_of(pair.baseline, measure.name) if is_field and pair.baseline else None,
         profile_after=profile_of(pair.candidate, measure.name) if is_field else None,
     )

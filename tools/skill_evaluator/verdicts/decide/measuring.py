@@ -2,10 +2,13 @@
 
 The case is the unit and differences are paired, so a deviation that all outputs of a case in a run share counts as
 variance between cases. docs/statistics.md has the reasons.
+
+Output tokens, cost and latency per output are measures, too. The score of a case is −ln of its mean amount per output,
+so an increase counts as a drop.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -13,15 +16,25 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from skill_evaluator.records.record import Record
-from skill_evaluator.stats import CONFIDENCE, POWER, smallest_drop, t_cdf, t_quantile, unseen_share
+from skill_evaluator.identifiers import Tier
+from skill_evaluator.records.record import CHECKS_METRIC, CaseRecord, Record
+from skill_evaluator.records.summaries import AMOUNTS
+from skill_evaluator.stats import CONFIDENCE, POWER, Interval, smallest_drop, t_cdf, t_quantile, unseen_share
 from skill_evaluator.verdicts.decide import comparability
-from skill_evaluator.verdicts.decide.comparability import Pair, PairedScores, SharedCases
+from skill_evaluator.verdicts.decide.comparability import (
+    CasePairs,
+    Kind,
+    Pair,
+    Scores,
+    SharedCases,
+    check_of,
+    field_scores,
+    strict_scores,
+)
 from skill_evaluator.verdicts.decide.results import Missing, bounds_of
 
 Floats = NDArray[np.float64]
 Arm = Sequence[Sequence[float]]  # one version: the scores of each case's replicates
-Interval = tuple[float, float]
 
 MAX_MISSED = 0.03  # accepted probability that a drop of the tolerated size is called excluded
 _SLACK = 1e-9  # a smaller spread is rounding
@@ -258,72 +271,137 @@ def day_variance(pair: Pair, before: ArmStatistics) -> float:
     return runs * (comparability.RUN_SD * before.slope) ** 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureEffects:
-    """A measure with the statistics of both versions and its effect. The effect is None if there are too few scores.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Measure:
+    """A metric, field or amount: its scores by case in baseline and candidate, and the effect of the change on it.
 
-    `day_variance` is the variance that two different days add. `is_sampled`: the replicates are independent draws. `q`
-    is p adjusted over `family` measures, or None if the measure is not tested.
+    A case has one score per replicate, but a single score for an amount and for agreement between replicates. `tier` is
+    that of a check, otherwise None. `judged`: a judge decided some of the scores. `cases` are all shared cases, whose
+    outputs may be missing. `pair` is None for an amount; then no day lies between the runs and no output is a draw.
     """
 
-    measure: PairedScores
-    before: ArmStatistics
-    after: ArmStatistics
-    day_variance: float = 0.0
-    is_sampled: bool = False
-    effect: Effect | None = None
-    missing: Missing | None = None
-    q: float | None = None
-    family: int = 1
+    name: str
+    kind: Kind
+    case_ids: tuple[str, ...] = ()
+    scores: tuple[Arm, Arm] = ((), ())
+    tier: Tier | None = None
+    judged: bool = False
+    cases: CasePairs = ()
+    pair: Pair | None = None
 
-    @classmethod
-    def of(cls, measure: PairedScores, pair: Pair, common: SharedCases) -> "MeasureEffects":
-        """Compute the effect on a measure of a pair; `common` has the shared cases."""
-        before, after = ArmStatistics.of(measure.before), ArmStatistics.of(measure.after)
-        has_replicates = measure.kind != "reproducibility"  # agreement is one value per case
-        arrays = cls(
-            measure=measure,
-            before=before,
-            after=after,
-            day_variance=day_variance(pair, before),
-            is_sampled=has_replicates and all(run is not None and samples(run) for run in pair.runs),
-            missing=bounds_of(common.cases, measure.name, measure.kind),
-        )
-        return replace(arrays, effect=arrays.effect_if(is_sampled=arrays.is_sampled))
+    @cached_property
+    def before(self) -> ArmStatistics:
+        """The statistics of the baseline's scores."""
+        return ArmStatistics.of(self.scores[0])
+
+    @cached_property
+    def after(self) -> ArmStatistics:
+        """The statistics of the candidate's scores."""
+        return ArmStatistics.of(self.scores[1])
+
+    @cached_property
+    def day_variance(self) -> float:
+        """The variance that two different days add to the difference."""
+        return 0.0 if self.pair is None else day_variance(self.pair, self.before)
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether the replicates are independent draws. False for agreement, which is one value per case."""
+        runs = () if self.pair is None or self.kind == "reproducibility" else self.pair.runs
+        return bool(runs) and all(run is not None and samples(run) for run in runs)
+
+    @cached_property
+    def effect(self) -> Effect | None:
+        """The effect of the change. None if there are too few scores."""
+        return self.effect_if(is_sampled=self.is_sampled)
 
     def effect_if(self, *, is_sampled: bool) -> Effect | None:
         """Return the effect with replicates (`is_sampled`) or cases as the sample. Return None if there are too few."""
         sampled = replicate_effect(self.before, self.after, self.day_variance) if is_sampled else None
-        return sampled or paired_effect(self.before, self.after, self.day_variance)
+        limit = math.inf if self.kind == "amount" else 1.0
+        return sampled or paired_effect(self.before, self.after, self.day_variance, limit)
+
+    @cached_property
+    def missing(self) -> Missing | None:
+        """The missing values and the bounds of the difference. None if no value is missing."""
+        return bounds_of(self.cases, self.name, self.kind)
+
+
+def measures(
+    cases: CasePairs, metrics: Iterable[str], pair: Pair | None = None, *, fields: bool = True
+) -> Iterator[Measure]:
+    """Yield the metrics, agreements and (with `fields`) fields that both versions have for at least one case."""
+    for name in metrics:
+        yield from _measure(name, "accuracy", cases, pair)
+    for name in comparability.AGREEMENT:
+        yield from _measure(name, "reproducibility", cases, pair)
+    for path in dict.fromkeys(path for both in cases for case in both for path in case.fields) if fields else ():
+        yield from _measure(path, "field", cases, pair)
+
+
+def _measure(name: str, kind: Kind, cases: CasePairs, pair: Pair | None) -> Iterator[Measure]:
+    read = {"accuracy": strict_scores, "reproducibility": _agreement, "field": field_scores}[kind]
+    having = [(old, new) for old, new in cases if kind != "field" or name in old.fields or name in new.fields]
+    scores = [(old.case_id, read(old, name), read(new, name)) for old, new in having]
+    measured = [(case_id, before, after) for case_id, before, after in scores if before and after]
+    if not measured:
+        return
+    case_ids, before, after = zip(*measured, strict=True)
+    checks = [check for _, case in having if (check := check_of(case, name))]
+    tier = next((check.tier for check in checks if check.tier), None)
+    if (name, kind) == (CHECKS_METRIC, "accuracy"):
+        checks = [check for _, case in cases for check in case.checks.values() if check.weight]
+    yield Measure(
+        name=name,
+        kind=kind,
+        case_ids=case_ids,
+        scores=(before, after),
+        tier=tier,
+        judged=any(check.judged for check in checks),
+        cases=cases,
+        pair=pair,
+    )
+
+
+def _agreement(case: CaseRecord, name: str) -> Scores:
+    share = case.reproducibility.get(name)
+    return () if share is None else (share,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """A pair with its comparable part and its measures. `common` is None if there is no baseline.
+    """A pair with its comparable part and its measures. `common` is empty if there is no baseline.
 
-    `amounts` has output tokens, cost and latency by name; a text is the reason why an amount is not measured.
+    `amounts` has output tokens, cost and latency by name, if both runs are of one model and scenario; a text is the
+    reason why an amount is not measured. `tests` has the adjusted p-value of each tested measure, and the number of
+    measures that it is adjusted for.
     """
 
     pair: Pair
-    common: SharedCases | None = None
-    measured: tuple[MeasureEffects, ...] = ()
-    amounts: Mapping[str, MeasureEffects | str] = field(default_factory=dict)
+    common: SharedCases
+    measured: tuple[Measure, ...] = ()
+    amounts: Mapping[str, Measure | str] = field(default_factory=dict)
+    tests: Mapping[Measure, tuple[float, int]] = field(default_factory=dict)
 
     @property
     def judge(self) -> str | None:
         """The model id of the uncalibrated judge that decided some of the measures. None if there is no such judge."""
-        return self.pair.unproved_judge if any(own.measure.judged for own in self.measured) else None
+        return self.pair.unproved_judge if any(measure.judged for measure in self.measured) else None
 
-    def primary(self, metric: str) -> MeasureEffects | None:
-        """Return the effect on the measure named `metric`. Return None if it was not measured."""
-        return next((measured for measured in self.measured if measured.measure.name == metric), None)
+    def primary(self, metric: str) -> Measure | None:
+        """Return the measure named `metric`. Return None if it was not measured."""
+        return next((measure for measure in self.measured if measure.name == metric), None)
+
+    def q(self, measure: Measure) -> float | None:
+        """Return the adjusted p-value of a measure. Return None if the measure is not tested."""
+        return self.tests[measure][0] if measure in self.tests else None
 
 
-def measure_pair(pair: Pair, wanted: Callable[[PairedScores], bool] = lambda measure: True) -> Compared:
-    """Measure the effects on the measures that `wanted` selects. There are none if the pair is not comparable."""
+def measure_pair(pair: Pair, *, fields: bool = True) -> Compared:
+    """Return the measures of a pair, with fields or without. There are none if the pair is not comparable."""
     like, baseline = comparability.with_same_checks(pair), pair.baseline
     if like.baseline is None or baseline is None:
-        return Compared(pair=pair)
+        return Compared(pair=pair, common=SharedCases())
     before = comparability.pooled(like.baseline, like.baseline_again)
     after = comparability.pooled(like.candidate, like.candidate_again)
     common = comparability.common_part(before, after, any_served=pair.any_served)
@@ -336,9 +414,11 @@ def measure_pair(pair: Pair, wanted: Callable[[PairedScores], bool] = lambda mea
     if common.barriers:
         return Compared(pair=pair, common=common)
     shared = [name for name in pair.candidate.accuracy if name in baseline.accuracy]
-    figures = filter(wanted, comparability.measures(common.cases, shared))
-    measured = tuple(MeasureEffects.of(figure, like, common) for figure in figures)
-    return Compared(pair=pair, common=common, measured=measured)
+    amounts: dict[str, Measure | str] = {}
+    if (baseline.model_id, baseline.scenario) == (pair.candidate.model_id, pair.candidate.scenario):
+        amounts = {name: _measured_amount(name, pair, baseline, common.cases) for name in AMOUNTS}
+    measured = tuple(measures(common.cases, shared, like, fields=fields))
+    return Compared(pair=pair, common=common, measured=measured, amounts=amounts)
 
 
 def _moves_between(pair: Pair, baseline: Record) -> Iterator[str]:
@@ -348,3 +428,28 @@ def _moves_between(pair: Pair, baseline: Record) -> Iterator[str]:
     for run in (*pair.candidate_again, pair.candidate):
         if run.drift and run.drift.moved and run.timestamp > baseline.timestamp:
             yield f"the model moved after {version} was run, though the prompt did not ({run.drift.moved[0]})"
+
+
+FREE = "it is 0 in both runs"
+
+
+def _measured_amount(name: str, pair: Pair, baseline: Record, cases: CasePairs) -> Measure | str:
+    """Return the measure of output tokens, cost or latency over the cases where both runs have more than 0.
+
+    Return the reason if it cannot be measured.
+    """
+    candidate = pair.candidate
+    if name == "latency_s" and (candidate.is_from_elsewhere or not pair.is_beside):
+        return f"the two runs were not interleaved, as those of `skill-evaluator evaluate {candidate.skill}` are"
+    for side, record in (("baseline", baseline), ("candidate", candidate)):
+        if not any(case.amounts for case in record.per_case):
+            return f"the record of the {side} has no amounts by case, which a new run has"
+    both = {old.case_id: [case.amounts[name].mean for case in (old, new) if name in case.amounts] for old, new in cases}
+    usable = {case_id: means for case_id, means in both.items() if len(means) == 2 and min(means) > 0.0}
+    if not usable and both and all(means == [0.0, 0.0] for means in both.values()):
+        return FREE
+    if not usable:
+        price = f"; `price` of {candidate.model_id} in models.yaml gives it" if name == "cost_usd" else ""
+        return f"no case has a value above 0 in both runs{price}"
+    old, new = (tuple((-math.log(mean),) for mean in means) for means in zip(*usable.values(), strict=True))
+    return Measure(name=name, kind="amount", case_ids=tuple(usable), scores=(old, new))

@@ -454,10 +454,3 @@ class ComparisonResult(FrozenModel):
     def on_run(self, run_id: str | None) -> ModelVerdict | None:
         """Return the verdict on the model with this run. Return None if the run is not a candidate."""
         return next((model for model in self.models if model.candidate.run_id == run_id), None)
-
-
-class Comparisons(FrozenModel):
-    """Comparisons of the five highest versions with their baselines, by version, and comparisons of two models each."""
-
-    versions: dict[str, ComparisonResult]
-    models: list[ComparisonResult]

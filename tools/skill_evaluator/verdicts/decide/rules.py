@@ -1,12 +1,8 @@
-"""The rules that turn a measured effect into a verdict, and a verdict into an exit code.
-
-Output tokens, cost and latency per output are measures, too. The score of a case is −ln of its mean amount per output,
-so an increase counts as a drop.
-"""
+"""The rules that turn a measured effect into a verdict, and a verdict into an exit code."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean
 
 import numpy as np
@@ -14,16 +10,17 @@ import numpy as np
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED
 from skill_evaluator.identifiers import Tier
 from skill_evaluator.library.config import ComponentPolicy, MetricPolicy, Policy, Settings, VerdictName
-from skill_evaluator.records.record import Record
-from skill_evaluator.records.summaries import AMOUNTS, MIN_LABELS
+from skill_evaluator.records.record import MIN_USABLE, Record
+from skill_evaluator.records.summaries import MIN_LABELS
 from skill_evaluator.stats import ROUNDING, rounded
-from skill_evaluator.verdicts.decide.comparability import CasePairs, Pair, PairedScores
-from skill_evaluator.verdicts.decide.measuring import ArmStatistics, Compared, Effect, MeasureEffects, paired_effect
+from skill_evaluator.verdicts.decide.comparability import Pair
+from skill_evaluator.verdicts.decide.measuring import FREE, Compared, Effect, Measure
 from skill_evaluator.verdicts.decide.results import (
     AMOUNT_NAMES,
     AmountResult,
     CaseChange,
     ComparisonResult,
+    MeasureResult,
     Missing,
     SinceAccepted,
     crosses,
@@ -41,14 +38,6 @@ WORST_FIRST: tuple[VerdictName, ...] = ("regressed", "inconclusive", "incomparab
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Levels:
-    """The largest adjusted one-sided p-values (q) at which a drop (`fall`) and a rise are significant."""
-
-    fall: float
-    rise: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictRules:
     """The policy for one component (`skill`), its primary metric, and the completion that a verdict requires."""
 
@@ -62,7 +51,7 @@ class VerdictRules:
         """The accepted rate of false alarms, set for the component or else for all components."""
         return self.policy.alpha if self._component.alpha is None else self._component.alpha
 
-    def tier(self, measure: PairedScores) -> Tier:
+    def tier(self, measure: Measure) -> Tier:
         """Return the tier of a measure. The policy sets it, or else the measure's check.
 
         By default the primary metric is critical, other metrics are supporting, and all other measures are advisory.
@@ -72,7 +61,7 @@ class VerdictRules:
             return declared or measure.tier or "advisory"
         return declared or ("critical" if measure.name == self.primary_metric else "supporting")
 
-    def is_critical(self, measure: PairedScores) -> bool:
+    def is_critical(self, measure: Measure) -> bool:
         """Return whether the tier of a measure is critical."""
         return self.tier(measure) == "critical"
 
@@ -83,7 +72,7 @@ class VerdictRules:
             return None
         return judged.model_id
 
-    def tolerance(self, measure: PairedScores) -> float:
+    def tolerance(self, measure: Measure) -> float:
         """Return the tolerated drop of a measure, or the tolerated relative increase of an amount."""
         policies: list[MetricPolicy | ComponentPolicy | Policy] = [*self._declared(measure)]
         policies += [] if measure.kind == "amount" else [self._component, self.policy]
@@ -92,12 +81,11 @@ class VerdictRules:
     @property
     def primary_tolerance(self) -> float:
         """The tolerated drop of the primary metric."""
-        return self.tolerance(PairedScores(name=self.primary_metric, kind="accuracy"))
+        return self.tolerance(Measure(name=self.primary_metric, kind="accuracy"))
 
-    def levels(self, measure: PairedScores, *, is_accepted: bool = False) -> Levels:
-        """Return the significance levels of a measure's test. `is_accepted`: it is against the accepted version."""
-        share = CRITICAL_SHARE if self.is_critical(measure) else OTHER_SHARE
-        return Levels(fall=self.alpha * (ACCEPTED_SHARE if is_accepted else share), rise=self.alpha / 2)
+    def level(self, measure: Measure) -> float:
+        """Return the largest adjusted one-sided p-value (q) at which a drop of a measure is significant."""
+        return self.alpha * (CRITICAL_SHARE if self.is_critical(measure) else OTHER_SHARE)
 
     def has_room(self, metric: str, tolerance: float, before: float | None) -> bool:
         """Return whether the primary metric can fall from `before` by more than `tolerance`. True for other metrics."""
@@ -118,7 +106,7 @@ class VerdictRules:
     def _component(self) -> ComponentPolicy:
         return self.policy.components.get(self.skill, _NO_POLICY)
 
-    def _declared(self, measure: PairedScores) -> list[MetricPolicy]:
+    def _declared(self, measure: Measure) -> list[MetricPolicy]:
         component, name = self._component, measure.name
         declared = [component.fields] if measure.kind == "field" else [component.metrics, self.policy.metrics]
         return [policies[name] for policies in declared if name in policies]
@@ -135,24 +123,29 @@ def rules_for(settings: Settings, candidate: Record) -> VerdictRules:
     )
 
 
-def verdict_on(
-    compared: Compared, measured: MeasureEffects, rules: VerdictRules, levels: Levels, *, collapsed: bool = False
+def verdict_on(compared: Compared, measure: Measure, q: float | None, rules: VerdictRules, level: float) -> VerdictName:
+    """Return the verdict on a measure, within the limits of its judge and outputs. A drop requires q ≤ `level`."""
+    verdict = measure_verdict(measure.effect, q, rules.tolerance(measure), level, rules.alpha)
+    return limited_verdict(verdict, compared, measure, rules)
+
+
+def limited_verdict(verdict: VerdictName, compared: Compared, measure: Measure, rules: VerdictRules) -> VerdictName:
+    """Return the verdict on a measure, or *inconclusive* if its judge or its outputs do not support the verdict."""
+    tolerance, is_critical = rules.tolerance(measure), rules.is_critical(measure)
+    verdict = judged_verdict(verdict, measure, compared.pair, rules.policy.harm)
+    verdict = bounded_verdict(verdict, measure.missing, tolerance, rules.required_coverage if is_critical else 0.0)
+    return supported_verdict(verdict, compared, measure, rules)
+
+
+def measure_verdict(
+    effect: Effect | None, q: float | None, tolerance: float, level: float, alpha: float
 ) -> VerdictName:
-    """Return the verdict on a measure, within the limits of its judge and outputs. `collapsed`: no test is needed."""
-    tolerance, is_critical = rules.tolerance(measured.measure), rules.is_critical(measured.measure)
-    verdict = "regressed" if collapsed else measure_verdict(measured.effect, measured.q, tolerance, levels)
-    verdict = judged_verdict(verdict, measured, compared.pair, rules.policy.harm)
-    verdict = bounded_verdict(verdict, measured.missing, tolerance, rules.required_coverage if is_critical else 0.0)
-    return supported_verdict(verdict, compared, measured, rules)
-
-
-def measure_verdict(effect: Effect | None, q: float | None, tolerance: float, levels: Levels) -> VerdictName:
     """Return the verdict on one measure: the verdict of the first line whose condition holds.
 
     1. inconclusive: there is no effect or no adjusted p-value (q).
-    2. improved: the score rose significantly.
+    2. improved: the score rose significantly (q is at most α ÷ 2).
     3. unchanged: a drop beyond the tolerance is excluded with 97 % confidence.
-    4. regressed: the score fell significantly.
+    4. regressed: the score fell significantly (q is at most `level`).
     5. inconclusive: anything else. Nothing is unchanged merely because its difference is not significant.
 
     If no score varied, the share of cases that may fail unseen must not exceed the tolerance, either. No interval
@@ -160,12 +153,12 @@ def measure_verdict(effect: Effect | None, q: float | None, tolerance: float, le
     """
     if effect is None or q is None:
         return "inconclusive"
-    if effect.difference > ROUNDING and q <= levels.rise:
+    if effect.difference > ROUNDING and q <= alpha / 2:
         return "improved"
     fell = effect.difference < -ROUNDING
     if not fell if tolerance == 0.0 else effect.lowest >= -tolerance and effect.unseen <= tolerance:
         return "unchanged"
-    return "regressed" if fell and q <= levels.fall else "inconclusive"
+    return "regressed" if fell and q <= level else "inconclusive"
 
 
 def bounded_verdict(verdict: VerdictName, missing: Missing | None, tolerance: float, required: float) -> VerdictName:
@@ -182,32 +175,29 @@ def bounded_verdict(verdict: VerdictName, missing: Missing | None, tolerance: fl
     return "inconclusive" if too_few or crosses(missing, tolerance) else verdict
 
 
-def judged_verdict(verdict: VerdictName, measured: MeasureEffects, pair: Pair, harm: float) -> VerdictName:
+def judged_verdict(verdict: VerdictName, measure: Measure, pair: Pair, harm: float) -> VerdictName:
     """Return the verdict on a measure, or *inconclusive* if an uncalibrated judge may not decide it.
 
     An error that a judge makes on both versions cancels, so a regression by more than `harm` holds. A smaller drop,
     every gain, and every change between two judges are inconclusive; *unchanged* holds.
     """
-    if pair.unproved_judge is None or not measured.measure.judged:
+    if pair.unproved_judge is None or not measure.judged:
         return verdict
-    is_harm = pair.is_judged_alike and measured.after.mean - measured.before.mean < -harm - ROUNDING
+    is_harm = pair.is_judged_alike and measure.after.mean - measure.before.mean < -harm - ROUNDING
     stands = verdict == "unchanged" or (verdict == "regressed" and is_harm)
     return verdict if stands else "inconclusive"
 
 
-def supported_verdict(
-    verdict: VerdictName, compared: Compared, measured: MeasureEffects, rules: VerdictRules
-) -> VerdictName:
+def supported_verdict(verdict: VerdictName, compared: Compared, measure: Measure, rules: VerdictRules) -> VerdictName:
     """Return the verdict on a measure if enough outputs could be read. Otherwise return *inconclusive*.
 
     *improved* requires half of the candidate's planned outputs. *unchanged* requires half of both versions' outputs,
     and a score that could fall by more than the tolerance. A regression always holds: an unreadable output counts 0.
     """
-    if compared.common is None or verdict not in ("improved", "unchanged"):
+    if verdict not in ("improved", "unchanged"):
         return verdict
-    before, after = (outputs.suffices for outputs in compared.common.read)
-    measure = measured.measure
-    has_room = rules.has_room(measure.name, rules.tolerance(measure), measured.before.mean)
+    before, after = (read >= MIN_USABLE * planned for read, planned in compared.common.outputs)
+    has_room = rules.has_room(measure.name, rules.tolerance(measure), measure.before.mean)
     return verdict if after and (verdict == "improved" or (before and has_room)) else "inconclusive"
 
 
@@ -228,21 +218,21 @@ def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:
 class Losses:
     """Losses that means over cases may hide: lost fields and cases, an earlier regression, and a gradual drop."""
 
-    fields: tuple[str, ...] = ()
+    fields: tuple[MeasureResult, ...] = ()
     cases: tuple[CaseChange, ...] = ()
     critical_cases: tuple[CaseChange, ...] = ()
     earlier_run: str | None = None  # the id of a run of the same version that regressed
     since_accepted: SinceAccepted | None = None
 
 
-def has_collapsed(measured: MeasureEffects, models: int) -> bool:
+def has_collapsed(measure: Measure, models: int) -> bool:
     """Return whether a measure was right in nearly all outputs and now is right in few of them, in every case.
 
     This finds losses in too few cases for a test. It requires three cases, or two if `models` is 1 and each case has
     several outputs. With several models each case must have several outputs. A tenth of the outputs may still be right,
     or half of them with three cases and five replicates.
     """
-    before, after = measured.before, measured.after
+    before, after = measure.before, measure.after
     cases, replicates = len(before.means), min(before.counts.min(), after.counts.min())
     max_share = _MAX_LEFT if cases >= _MIN_LOST_CASES and replicates >= _MIN_LOST_REPLICATES else 1.0 - MOSTLY
     if before.mean < MOSTLY - ROUNDING or after.mean > max_share + ROUNDING:
@@ -253,10 +243,10 @@ def has_collapsed(measured: MeasureEffects, models: int) -> bool:
     return bool((before.means - after.means > MOSTLY / 2).all())
 
 
-def is_harmed_everywhere(measured: MeasureEffects, harm: float) -> bool:
+def is_harmed_everywhere(measure: Measure, harm: float) -> bool:
     """Return whether a measure lost more than `harm` in every case, and there are at least three cases."""
     # with three cases a t-test finds drops of different size less significant than equal drops
-    falls = measured.before.means - measured.after.means
+    falls = measure.before.means - measure.after.means
     return len(falls) >= _MIN_LOST_CASES and bool((falls > harm + ROUNDING).all())
 
 
@@ -294,42 +284,6 @@ def exit_code(verdict: VerdictName, fail_on: Iterable[str]) -> int:
 
 _DOUBLED = math.log(2)  # an increase by more than this in every case needs no test
 _MAX_LOG = 50.0  # bounds the relative change that is shown
-_FREE = "it is 0 in both runs"
-
-
-def with_amounts(compared: Compared) -> Compared:
-    """Add the effects on output tokens, cost and latency, if the pair is comparable and of one model and scenario."""
-    pair, common, baseline = compared.pair, compared.common, compared.pair.baseline
-    if common is None or common.barriers or baseline is None:
-        return compared
-    if (baseline.model_id, baseline.scenario) != (pair.candidate.model_id, pair.candidate.scenario):
-        return compared
-    return replace(compared, amounts={name: _measured_amount(name, pair, baseline, common.cases) for name in AMOUNTS})
-
-
-def _measured_amount(name: str, pair: Pair, baseline: Record, cases: CasePairs) -> MeasureEffects | str:
-    """Return the effect on output tokens, cost or latency over the cases where both runs have more than 0.
-
-    Return the reason if it cannot be measured.
-    """
-    candidate = pair.candidate
-    if name == "latency_s" and (candidate.is_from_elsewhere or not pair.is_beside):
-        return f"the two runs were not interleaved, as those of `skill-evaluator evaluate {candidate.skill}` are"
-    for side, record in (("baseline", baseline), ("candidate", candidate)):
-        if not any(case.amounts for case in record.per_case):
-            return f"the record of the {side} has no amounts by case, which a new run has"
-    both = {old.case_id: [case.amounts[name].mean for case in (old, new) if name in case.amounts] for old, new in cases}
-    usable = {case_id: means for case_id, means in both.items() if len(means) == 2 and min(means) > 0.0}
-    if not usable and both and all(means == [0.0, 0.0] for means in both.values()):
-        return _FREE
-    if not usable:
-        price = f"; `price` of {candidate.model_id} in models.yaml gives it" if name == "cost_usd" else ""
-        return f"no case has a value above 0 in both runs{price}"
-    old, new = (tuple((-math.log(mean),) for mean in means) for means in zip(*usable.values(), strict=True))
-    before, after = ArmStatistics.of(old), ArmStatistics.of(new)
-    measure = PairedScores(name=name, kind="amount", case_ids=tuple(usable), before=old, after=new)
-    effect = paired_effect(before, after, limit=math.inf)
-    return MeasureEffects(measure=measure, before=before, after=after, effect=effect)
 
 
 def amount_results(compared: Compared, rules: VerdictRules, *, covered: bool) -> list[AmountResult]:
@@ -337,28 +291,27 @@ def amount_results(compared: Compared, rules: VerdictRules, *, covered: bool) ->
     results = []
     for name, amount in compared.amounts.items():
         if not isinstance(amount, str):
-            results.append(_amount_result(amount, rules, covered=covered))
+            results.append(_amount_result(amount, compared.q(amount), rules, covered=covered))
             continue
-        measure = PairedScores(name=name, kind="amount")
+        measure = Measure(name=name, kind="amount")
         tier, tolerance = rules.tier(measure), rules.tolerance(measure)
-        verdict: VerdictName | None = "unchanged" if amount == _FREE else "inconclusive"
+        verdict: VerdictName | None = "unchanged" if amount == FREE else "inconclusive"
         verdict = None if tier == "advisory" else verdict
         results.append(AmountResult(amount=name, tier=tier, tolerance=tolerance, verdict=verdict, unmeasured=amount))
     return results
 
 
-def _amount_result(measured: MeasureEffects, rules: VerdictRules, *, covered: bool) -> AmountResult:
-    measure, effect, q = measured.measure, measured.effect, measured.q
-    tier, tolerance = rules.tier(measure), rules.tolerance(measure)
-    increases, limit = measured.before.means - measured.after.means, math.log1p(tolerance)
+def _amount_result(measure: Measure, q: float | None, rules: VerdictRules, *, covered: bool) -> AmountResult:
+    effect, tier, tolerance = measure.effect, rules.tier(measure), rules.tolerance(measure)
+    increases, limit = measure.before.means - measure.after.means, math.log1p(tolerance)
     increase = float(increases.mean())
-    level = rules.alpha / 2 if tier == "advisory" else rules.levels(measure).fall
-    is_significant = is_harmed_everywhere(measured, max(_DOUBLED, limit)) or (q is not None and q <= level)
+    level = rules.alpha / 2 if tier == "advisory" else rules.level(measure)
+    is_significant = is_harmed_everywhere(measure, max(_DOUBLED, limit)) or (q is not None and q <= level)
     moved = covered and is_significant and abs(increase) > limit + ROUNDING
     verdict: VerdictName = "regressed" if moved and increase > 0.0 else "inconclusive"
     if covered and effect is not None and effect.lowest >= -limit - ROUNDING:
         verdict = "unchanged"
-    before, after = (fmean(math.exp(-score) for (score,) in arm) for arm in (measure.before, measure.after))
+    before, after = (fmean(math.exp(-score) for (score,) in arm) for arm in measure.scores)
     return AmountResult(
         amount=measure.name,
         tier=tier,

@@ -20,10 +20,10 @@ from skill_evaluator.files import LinesWriter, ModelT, StrictModel, locked, read
 from skill_evaluator.identifiers import Label, Timestamp
 from skill_evaluator.judges.calibration.labels import LabelledPair, LabelLine, RegressionLabel, ScoredItem, read_labels
 from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, JudgePreferences, PairItem, PairMatch, matches_of
-from skill_evaluator.judges.modes.regression import JudgedPair, JudgeRegressions, RegressionItem, dimensions_for
+from skill_evaluator.judges.modes.regression import JudgeRegressions, RegressionItem, rules_for
 from skill_evaluator.judges.modes.results import Decision
 from skill_evaluator.judges.modes.scoring import JudgeScores
-from skill_evaluator.judges.modes.ship_rules import IMPACTS, Impact, dimensions_of
+from skill_evaluator.judges.modes.ship_rules import IMPACTS, Impact, ShipRules, dimensions_of
 from skill_evaluator.judges.prompting.judging import Order
 from skill_evaluator.judges.prompting.questions import JudgedItem, OutputItem, read_items
 from skill_evaluator.library.rubrics import USUAL_THRESHOLD, Criterion
@@ -112,11 +112,11 @@ def paired_item(match: PairMatch, criteria: Sequence[Criterion] = (), judge_run:
     return review_item("pairwise", item_id, outputs, questions, **_item_fields(item, judge_run))
 
 
-def regression_item(pair: JudgedPair, judge_run: str | None = None) -> ReviewItem:
+def regression_item(item: RegressionItem, rules: ShipRules, judge_run: str | None = None) -> ReviewItem:
     """Return the review item for comparing a candidate with its baseline in each dimension."""
-    outputs = (pair.item.baseline_output, pair.item.candidate_output)
-    questions = [ReviewQuestion(name=dimension.name, text=dimension.question) for dimension in pair.dimensions]
-    return review_item("regression", pair.item.id, outputs, questions, **_item_fields(pair.item, judge_run))
+    outputs, dimensions = (item.baseline_output, item.candidate_output), rules_for(item, rules).dimensions
+    questions = [ReviewQuestion(name=dimension.name, text=dimension.question) for dimension in dimensions]
+    return review_item("regression", item.id, outputs, questions, **_item_fields(item, judge_run))
 
 
 def _item_fields(item: JudgedItem, judge_run: str | None) -> dict[str, Any]:
@@ -126,9 +126,8 @@ def _item_fields(item: JudgedItem, judge_run: str | None) -> dict[str, Any]:
 def items_from(path: Path, dimensions: Sequence[str] = ()) -> list[ReviewItem]:
     """Read review items from the input file of `judge pairwise` or `regression`. Raise JudgeError if it is invalid."""
     if any(isinstance(value, dict) and "baseline_output" in value for _, value in read_lines(path, JudgeError)):
-        compared, default = read_items(path, RegressionItem).values(), dimensions_of(dimensions)
-        judged = [JudgedPair(item=item, dimensions=dimensions_for(item, default, ())) for item in compared]
-        return [regression_item(pair) for pair in judged]
+        pairs, rules = read_items(path, RegressionItem).values(), ShipRules(dimensions=dimensions_of(dimensions))
+        return [regression_item(pair, rules) for pair in pairs]
     return [paired_item(match) for match in matches_of(read_items(path, PairItem).values())]
 
 

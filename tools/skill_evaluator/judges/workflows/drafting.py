@@ -115,7 +115,8 @@ def draft(
     session = JudgeSession.of(request, watch)
     if request.dry_run:
         return session.size(task)
-    (part,) = session.ask(task).runs
+    _, judged = session.ask(task)
+    (part,) = judged.runs
 
     def check(value: Any) -> DraftT | Unscored:
         try:
@@ -237,9 +238,9 @@ def draft_cases(request: CasesDraftRequest, watch: Watch | None = None) -> Draft
     session = JudgeSession.of(request.calling(request.model), watch)
     if request.dry_run:
         return session.size(task)
-    results = session.ask(task, on_outcome=drafted.add)
+    _, judged = session.ask(task, on_outcome=drafted.add)
     if unmade := request.count - len(drafted.cases) - drafted.left_out.total():
-        drafted.left_out["; ".join(results.stopped) or "its call was not made"] = unmade
+        drafted.left_out["; ".join(judged.stopped) or "its call was not made"] = unmade
     if not drafted.cases:
         reasons = [f"{count} × {reason}" for reason, count in drafted.left_out.items()]
         raise NoAnswerError(f"{request.model} drafted no case that can be used: {listed(reasons, 3)}")

@@ -11,29 +11,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
+from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.calibration.agreement import alerts_of
 from skill_evaluator.judges.calibration.results import JudgeCalibration, read_calibration
 from skill_evaluator.judges.modes import pairwise, panel, regression, scoring
 from skill_evaluator.judges.modes.regression import RegressionResults
-from skill_evaluator.judges.modes.results import (
-    PEOPLE,
-    CascadeDecision,
-    CascadeResult,
-    CascadeStage,
-    Decision,
-    PanelResult,
-)
+from skill_evaluator.judges.modes.results import PEOPLE, CascadeResult, CascadeStage, Decision, PanelResult
 from skill_evaluator.judges.modes.run_outputs import NOT_APPLICABLE, ComparedOutputs, read_compared, read_outputs
 from skill_evaluator.judges.modes.ship_rules import ShipRules, blocking_sentence, dimensions_of
 from skill_evaluator.judges.prompting import judging
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, family_warnings, mitigations_of
 from skill_evaluator.judges.prompting.questions import OutputItem, read_items
 from skill_evaluator.judges.review import queue as review
-from skill_evaluator.judges.workflows import requests
 from skill_evaluator.judges.workflows.requests import JudgedRequest, PairwiseRequest, RegressionRequest, ScoreRequest
 from skill_evaluator.library.config import JudgePolicy, load_settings
-from skill_evaluator.library.options import words_of
 from skill_evaluator.library.rubrics import Criterion, MethodName, load_rubric
 from skill_evaluator.runner.session import Watch
 from skill_evaluator.stats import by_key
@@ -42,44 +33,6 @@ from skill_evaluator.text import canonical_json, counted, digest
 JudgedResults = scoring.ScoreResults | pairwise.PairwiseResults | RegressionResults
 STRONG = "strong"  # folder of a cascade's second stage
 _SETTLED: frozenset[review.ReviewReason] = frozenset({"block", "regression", "stakes"})  # reasons other than doubt
-_OMITTED_OPTIONS = {"resume", "judge_run", "dry_run", "batch", "format"}  # absent in the command that resumes a run
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """The results of a judge run (None if not computed), and its folder.
-
-    `stopped`: the reasons for calls without an output. `again`: the command to resume; empty if complete.
-    """
-
-    results: Any
-    folder: Path
-    stopped: Sequence[str] = ()
-    again: Sequence[str] = ()
-
-    @property
-    def code(self) -> int:
-        """The exit code of the results, but 4 if the judge run is incomplete and nothing regressed."""
-        code = EXIT_OK if self.results is None else self.results.exit_code
-        return EXIT_INCOMPLETE if self.again and code != EXIT_REGRESSED else code
-
-    @classmethod
-    def of(
-        cls, request: requests.JudgeRequest, first: judging.JudgeResults, last: judging.JudgeResults, results: Any
-    ) -> "Judged":
-        """Build the result of a command; `first` and `last` are the stages of a cascade, or the same stage."""
-        again = [] if last.complete else resume_command(request, first.judging, first.folder, last.stopped)
-        return cls(results=results, folder=first.folder, stopped=last.stopped, again=again)
-
-
-def resume_command(
-    request: requests.JudgeRequest, judge_run: judging.JudgeRun, folder: Path, stopped: Sequence[str]
-) -> list[str]:
-    """Return the words of the command that resumes a judge run; a `--max-cost` that stopped the run is doubled."""
-    if request.max_cost is not None and any("stopped: max_cost" in sentence for sentence in stopped):
-        request = replace(request, max_cost=2 * request.max_cost)
-    options = words_of(request, *(request.__dataclass_fields__.keys() - _OMITTED_OPTIONS))
-    return ["skill-evaluator", "judge", judge_run.mode, *options, "--judge-run", str(folder)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,25 +148,26 @@ class _RegressionMode:
         compared = read_compared(request, settings.limits)
         component = settings.policy.components.get(compared.skill or "")
         high_stakes = "high" in (request.stakes, component.stakes if component else "normal")
-        rules = ShipRules(one_low=policy.one_low, high_stakes=high_stakes)
-        default = dimensions_of(request.dimensions, request.preset, policy.blocking)
-        pairs = [
-            regression.JudgedPair(item=item, dimensions=regression.dimensions_for(item, default, policy.blocking))
-            for item in compared.items.values()
-        ]
-        calibration = read_calibration(request.config, settings)
-        task = _regression_task(compared, pairs, rules, session)
+        rules = ShipRules(
+            dimensions=dimensions_of(request.dimensions, request.preset, policy.blocking),
+            one_low=policy.one_low,
+            high_stakes=high_stakes,
+            blocking=policy.blocking,
+        )
+        task = _regression_task(compared, rules, session)
         return cls(
             task=task,
-            units=pairs,
+            units=list(compared.items.values()),
             compared=compared,
             rules=rules,
             policy=policy,
-            calibration=calibration,
+            calibration=read_calibration(request.config, settings),
             earlier=_read_earlier(request, session, task),
         )
 
-    def judge(self, units: Sequence[regression.JudgedPair], calls: judging.JudgeCalls) -> regression.JudgeRegressions:
+    def judge(
+        self, units: Sequence[regression.RegressionItem], calls: judging.JudgeCalls
+    ) -> regression.JudgeRegressions:
         return regression.reduce_regressions(units, calls, self.rules)
 
     def decisions(self, judges: Sequence[regression.JudgeRegressions]) -> list[Decision]:
@@ -247,8 +201,8 @@ class _RegressionMode:
             changes=[] if self.earlier is None else regression.rate_changes(judges, self.earlier.judges),
         )
 
-    def review_item(self, unit: regression.JudgedPair, judge_run: str) -> review.ReviewItem:
-        return review.regression_item(unit, judge_run)
+    def review_item(self, unit: regression.RegressionItem, judge_run: str) -> review.ReviewItem:
+        return review.regression_item(unit, self.rules, judge_run)
 
 
 Mode: TypeAlias = _ScoreMode | _PairMode | _RegressionMode
@@ -260,7 +214,7 @@ verdict on each unit, and the reasons to send the unit to human review. `panel` 
 """
 
 
-def judge(request: JudgedRequest, watch: Watch | None = None) -> Judged | judging.JudgeRunSize:
+def judge(request: JudgedRequest, watch: Watch | None = None) -> judging.Judged | judging.JudgeRunSize:
     """Judge the outputs of a request. In a dry run return the size. Raise JudgeError, RunError or ConfigError."""
     cascade_ids = cascade_judges(request)
     session = judging.JudgeSession.of(request, watch, cascade_ids)
@@ -293,24 +247,25 @@ def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
     return names
 
 
-def _judge_in_panel(mode: Mode, request: JudgedRequest, session: judging.JudgeSession) -> Judged:
-    stage = session.ask(mode.task)
-    judges: list[Any] = [mode.judge(mode.units, calls) for calls in stage.runs]
+def _judge_in_panel(mode: Mode, request: JudgedRequest, session: judging.JudgeSession) -> judging.Judged:
+    judge_run, judged = session.ask(mode.task)
+    judges: list[Any] = [mode.judge(mode.units, calls) for calls in judged.runs]
     joint = mode.panel(judges) if len(judges) > 1 else None
-    results = mode.results(judging=stage.judging.head(mode.task.rubric_file), judges=judges, panel=joint)
-    _write_results(stage.folder, mode.task, results)
-    if request.review and stage.complete:
-        _queue(mode, request, mode.decisions(judges), stage.judging)
-    return Judged.of(request, stage, stage, results)
+    results = mode.results(judging=judge_run.head(mode.task.rubric_file), judges=judges, panel=joint)
+    _write_results(judged.folder, mode.task, results)
+    if request.review and not judged.again:
+        _queue(mode, request, mode.decisions(judges), judge_run)
+    return replace(judged, results=results)
 
 
 def _judge_in_cascade(
     mode: Mode, request: JudgedRequest, session: judging.JudgeSession, ids: tuple[str, ...]
-) -> Judged:
-    first = last = replace(session, models=session.models[:1]).ask(mode.task)
-    if not first.complete:
+) -> judging.Judged:
+    judge_run, first = replace(session, models=session.models[:1]).ask(mode.task)
+    last = first
+    if first.again:
         print("{1} is called once {0} has judged all items".format(*ids), file=sys.stderr)
-        return Judged.of(request, first, first, None)
+        return first
     judges: list[Any] = [mode.judge(mode.units, calls) for calls in first.runs]
     cheap, strong = mode.decisions(judges), list[Decision]()
     questions = by_key((question.unit_id, question) for question in mode.task.questions)
@@ -328,17 +283,20 @@ def _judge_in_cascade(
             warnings=(),
         )
         # The sessions share a budget. A resumed judge run keeps its transport even without --batch.
-        strong_request = replace(request, batch=first.judging.transport == "batch")
+        strong_request = replace(request, batch=judge_run.transport == "batch")
         strong_session = replace(session, models=session.models[1:], request=strong_request)
-        last = strong_session.ask(task, first.folder / STRONG)
+        _, last = strong_session.ask(task, first.folder / STRONG)
         judges += [mode.judge([unit for unit, _ in open_units], calls) for calls in last.runs]
         strong = mode.decisions(judges[1:])
     cascade = _cascade_result(ids, cheap, strong)
-    results = mode.results(judging=first.judging.head(mode.task.rubric_file), judges=judges, cascade=cascade)
+    results = mode.results(judging=judge_run.head(mode.task.rubric_file), judges=judges, cascade=cascade)
     _write_results(first.folder, mode.task, results)
-    if last.complete:
-        _queue(mode, request, cascade.decisions, first.judging)
-    return Judged.of(request, first, last, results)
+    again = []
+    if last.again:
+        again = judging.resume_command(request, judge_run.mode, first.folder, last.stopped)
+    else:
+        _queue(mode, request, cascade.decisions, judge_run)
+    return replace(first, results=results, stopped=last.stopped, again=again)
 
 
 def _is_settled(decision: Decision) -> bool:
@@ -358,7 +316,7 @@ def _cascade_result(ids: Sequence[str], cheap: Sequence[Decision], strong: Seque
         if not _is_settled(decision):
             verdict = "review_required" if verdict == "ship" else verdict if isinstance(verdict, str) else None
             by = PEOPLE
-        decisions.append(CascadeDecision.view(decision, by=by, verdict=verdict))
+        decisions.append(decision.model_copy(update={"by": by, "verdict": verdict}))
     deciders = [decision.by for decision in decisions]
     stages = (
         CascadeStage(judge=ids[0], asked=len(cheap), decided=deciders.count(ids[0])),
@@ -389,22 +347,22 @@ def _queue(mode: Mode, request: JudgedRequest, decisions: Sequence[Decision], ju
         print(f"{counted(len(queue.add(queued)), 'item')} queued for review in {queue.folder}", file=sys.stderr)
 
 
-def _regression_task(
-    compared: ComparedOutputs, pairs: Sequence[regression.JudgedPair], rules: ShipRules, session: judging.JudgeSession
-) -> judging.JudgeTask:
+def _regression_task(compared: ComparedOutputs, rules: ShipRules, session: judging.JudgeSession) -> judging.JudgeTask:
     """Return the task. Its rubric consists of the dimensions and the ship rules."""
+    pairs = list(compared.items.values())
+    by_pair = [regression.rules_for(pair, rules).dimensions for pair in pairs]
     dimensions = {
-        one.name: {"question": one.question, "blocking": one.blocking} for pair in pairs for one in pair.dimensions
+        one.name: {"question": one.question, "blocking": one.blocking} for dimensions in by_pair for one in dimensions
     }
     paper = {"dimensions": dimensions, "one_low": rules.one_low, "high_stakes": rules.high_stakes}
-    blocking = dict.fromkeys(blocking_sentence(pair.dimensions) for pair in pairs)
+    blocking = dict.fromkeys(map(blocking_sentence, by_pair))
     orders = "every pair is judged in both orders, identical outputs need no call"
     return judging.JudgeTask(
         mode="regression",
         rubric=digest(canonical_json(paper)),
         criteria=list(dimensions),
         prompts=[regression.PROMPT],
-        items={pair.item.id: pair.item.digest for pair in pairs},
+        items={pair.id: pair.digest for pair in pairs},
         questions=[one for pair in pairs for one in regression.pair_questions(pair, rules, session.request.seed)],
         notes=[orders, *blocking, *compared.notes],
         warnings=_regression_warnings(compared, session),

@@ -77,18 +77,17 @@ def _scale_ends(rubric: Rubric | NamedRubric | None) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CalibrationTask:
-    """The questions of `judge calibrate`. `labels`: the labelled items that the rubric judges.
+class CalibrationTask(judging.JudgeTask):
+    """The questions of `judge calibrate`. `labels`: the labelled items that `named_rubric` judges.
 
     `matches` and `outputs`: these items and their copies for probes. `corrupted`: the corrupted pairs and controls.
     """
 
-    task: judging.JudgeTask
     labels: Labels
-    rubric: NamedRubric | None
+    named_rubric: NamedRubric | None
     matches: Sequence[pairwise.PairMatch] = ()
     outputs: Sequence[OutputItem] = ()
-    corrupted: Sequence[CorruptedPair]
+    corrupted: Sequence[CorruptedPair] = ()
 
 
 def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
@@ -108,7 +107,7 @@ def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
         "dimensions": {one.name: one.question for one in dimensions},
     }
     size = f"{counted(len(judged.lines), 'labelled item')}, {len(corrupted)} corrupted outputs and controls"
-    task = judging.JudgeTask(
+    return CalibrationTask(
         mode="calibrate",
         rubric=digest(canonical_json(paper)),
         criteria=[*_scale_ends(rubric), *paper["dimensions"]],
@@ -118,11 +117,8 @@ def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
         notes=[f"{size}; every pair is judged in both orders"],
         paper=paper,
         rubric_file="dimensions" if rubric is None else rubric.file,
-    )
-    return CalibrationTask(
-        task=task,
         labels=judged,
-        rubric=rubric,
+        named_rubric=rubric,
         matches=matches,
         outputs=outputs,
         corrupted=corrupted,
@@ -174,9 +170,9 @@ def _calibrate_by_rubric(
         raise JudgeError(f"{option} requires --rubric FILE{alternative}")
     task = _make_task(request, labels)
     if request.dry_run:
-        return judge_session.size(task.task)
-    judge_run, judged = judge_session.ask(task.task)
-    families, scales = families_of(judge_session.configuration.models), _scale_ends(task.rubric)
+        return judge_session.size(task)
+    judge_run, judged = judge_session.ask(task)
+    families, scales = families_of(judge_session.configuration.models), _scale_ends(task.named_rubric)
     results, lines = list[JudgeResult](), list[judging.StoredLine]()
     for calls in judged.runs:
         verdicts, fields = _read_outputs(task, calls)
@@ -190,21 +186,21 @@ def _calibrate_by_rubric(
     by_file = by_key((file_names[type(line)], line) for line in lines if line.id in ids)
     for name, file_lines in {**by_file, **({CORRUPTED: task.corrupted} if task.corrupted else {})}.items():
         judging.write_lines(judged.folder / name, file_lines)
-    head = judge_run.head(task.task.rubric_file)
+    head = judge_run.head(task.rubric_file)
     calibration = JudgeCalibration(bar=request.bar, judging=head, judges=results)
-    judging.write_papers(judged.folder, task.task, calibration)
+    judging.write_papers(judged.folder, task, calibration)
     return replace(judged, results=calibration)
 
 
 def _read_outputs(task: CalibrationTask, calls: judging.JudgeCalls) -> tuple[list[judging.StoredLine], dict[str, Any]]:
     """Return a judge's verdicts on items, and the fields `record`, `detection` and `unusable` of its `JudgeResult`."""
     verdicts, detection, unusable = list[judging.StoredLine](), None, []
-    if task.rubric is not None and task.matches:
-        preferences = pairwise.reduce_matches(task.matches, task.rubric.criteria, calls)
+    if task.named_rubric is not None and task.matches:
+        preferences = pairwise.reduce_matches(task.matches, task.named_rubric.criteria, calls)
         verdicts += pairwise.verdicts_of(preferences)
         unusable.append(preferences.unusable)
-    if task.rubric is not None and task.outputs:
-        scored = scoring.reduce_scores(task.outputs, task.rubric.criteria, calls)
+    if task.named_rubric is not None and task.outputs:
+        scored = scoring.reduce_scores(task.outputs, task.named_rubric.criteria, calls)
         verdicts += scoring.scores_of(scored)
         unusable.append(scored.unusable)
     if task.corrupted:

@@ -27,12 +27,7 @@ from skill_evaluator.judges.prompting import forms
 from skill_evaluator.judges.prompting.judging import JudgeMode, JudgeRunSize, JudgeSession, JudgeTask
 from skill_evaluator.judges.prompting.questions import load_prompt, mark_of
 from skill_evaluator.judges.prompting.reading import Unscored, last_valid_verdict, text_of
-from skill_evaluator.judges.workflows.requests import (
-    CasesDraftRequest,
-    JudgeRequest,
-    RubricDraftRequest,
-    ScenariosDraftRequest,
-)
+from skill_evaluator.judges.workflows import requests
 from skill_evaluator.library.case_table import files_of, place_of_new, write_cases
 from skill_evaluator.library.cases import Case, cases_of_table, read_cases
 from skill_evaluator.library.cases import text_of as text_of_input
@@ -71,7 +66,7 @@ class NoAnswerError(JudgeError):
     label = ""
 
 
-def draft_rubric(request: RubricDraftRequest, watch: Watch | None = None) -> JudgeRunSize | None:
+def draft_rubric(request: requests.RubricDraftRequest, watch: Watch | None = None) -> JudgeRunSize | None:
     """Have a model draft a rubric and write it to `request.out`. Return the size in a dry run, else None."""
     out = request.out
     if out.exists():
@@ -109,7 +104,7 @@ def draft_task(mode: JudgeMode, name: str, form: forms.Form, texts: Mapping[str,
 
 
 def draft(
-    request: JudgeRequest, task: JudgeTask, read: Callable[[Any], DraftT], watch: Watch | None
+    request: requests.JudgeRequest, task: JudgeTask, read: Callable[[Any], DraftT], watch: Watch | None
 ) -> DraftT | JudgeRunSize:
     """Return the draft that `read` makes from an output, or the size in a dry run. Raise JudgeError without a draft."""
     session = JudgeSession.of(request, watch)
@@ -149,7 +144,7 @@ class _Family(FrozenModel):
     scenarios: tuple[_Scenario, ...] = Field(min_length=8)
 
 
-def draft_scenarios(request: ScenariosDraftRequest, watch: Watch | None = None) -> JudgeRunSize | Path:
+def draft_scenarios(request: requests.ScenariosDraftRequest, watch: Watch | None = None) -> JudgeRunSize | Path:
     """Have a model draft eight to ten scenarios. Return the folder of the family, or the call's size in a dry run."""
     if not request.task.strip():
         raise ConfigError("--task is empty: name the domain in a few words")
@@ -220,7 +215,7 @@ class DraftedCases:
         return Unscored(reason="copied", detail="a case with these inputs exists") if is_known else case
 
 
-def draft_cases(request: CasesDraftRequest, watch: Watch | None = None) -> DraftedCases | JudgeRunSize:
+def draft_cases(request: requests.CasesDraftRequest, watch: Watch | None = None) -> DraftedCases | JudgeRunSize:
     """Have a model draft cases, write them and return them.
 
     In a dry run, make no call and return the estimated calls, tokens and costs instead. Raise ComponentError if the
@@ -247,7 +242,7 @@ def draft_cases(request: CasesDraftRequest, watch: Watch | None = None) -> Draft
     return drafted
 
 
-def _task(component: Component, existing: Sequence[Case], request: CasesDraftRequest) -> JudgeTask:
+def _task(component: Component, existing: Sequence[Case], request: requests.CasesDraftRequest) -> JudgeTask:
     """Return the task with a question for each case, under ids that no case has yet."""
     taken = {case.id for case in existing}
     free = (name for number in range(1, 10_000) if (name := f"draft-{number:02}") not in taken)

@@ -14,12 +14,12 @@ from skill_evaluator.files import FrozenModel, first_problem, read_versioned
 from skill_evaluator.identifiers import Label, ModelId, RunId, Share
 from skill_evaluator.judges.modes import ship_rules
 from skill_evaluator.judges.modes.results import NO_FIGURE, RESULTS_VERSION, JudgeFigures, ModeResults
-from skill_evaluator.judges.prompting import forms, questions
+from skill_evaluator.judges.prompting import questions
 from skill_evaluator.judges.prompting.judging import ORDERS, JudgeCalls, JudgeText, Order
-from skill_evaluator.judges.prompting.questions import JudgeQuestion
+from skill_evaluator.judges.prompting.questions import Form, JudgeQuestion
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, last_valid_verdict, shows_difference
 from skill_evaluator.judges.statistics import Estimate, difference, mean_within, rate, repeatability
-from skill_evaluator.stats import benjamini_hochberg, by_key
+from skill_evaluator.stats import ALPHA, benjamini_hochberg, by_key
 from skill_evaluator.text import canonical_json, digest
 
 PROMPT = "regression"
@@ -30,7 +30,6 @@ MIN_PAIRS = 100  # rates from fewer pairs get a warning
 DECISIONS: tuple[ship_rules.ShipDecision, ...] = ("ship", "review_required", "block")  # mildest first
 PairVerdict = ship_rules.Finding | Literal["uncertain"]
 _POINTS: Mapping[ship_rules.Finding, int] = {"candidate_worse": -1, "same": 0, "candidate_better": 1}
-_ALPHA = 0.05
 
 
 class RegressionItem(questions.JudgedItem):
@@ -94,11 +93,11 @@ def pair_questions(item: RegressionItem, rules: ship_rules.ShipRules, seed: int)
         for slot, role in zip(("first", "second"), outputs if order == 1 else reversed(outputs), strict=True):
             slots |= {f"{slot}_role": role, slot: questions.delimited(role, outputs[role], mark)}
         user, case_id = questions.fill(prompt.texts, slots), f"{item.id}/{order}"
-        in_orders.append(JudgeQuestion(case_id=case_id, system=system, user=user, schema=form[0]))
+        in_orders.append(JudgeQuestion(case_id=case_id, system=system, user=user, schema=form.schema))
     return in_orders
 
 
-def _instructions(rules: ship_rules.ShipRules, form: forms.Form) -> dict[str, str]:
+def _instructions(rules: ship_rules.ShipRules, form: Form) -> dict[str, str]:
     blocking = ship_rules.blocking_sentence(rules.dimensions)
     lines = ["any impact `high`: `block`", blocking, "any `medium`: `review_required`"]
     if rules.one_low == "ship":
@@ -108,31 +107,31 @@ def _instructions(rules: ship_rules.ShipRules, form: forms.Form) -> dict[str, st
     return {
         "rules": "\n".join(f"  - {line}" for line in [*lines, "nothing of that: `ship`"]),
         "dimensions": "\n".join(f"- `{dimension.name}`: {dimension.question}" for dimension in rules.dimensions),
-        "form": forms.as_json(form),
+        "form": form.as_json(),
     }
 
 
-def regression_form(dimensions: Sequence[ship_rules.Dimension]) -> forms.Form:
+def regression_form(dimensions: Sequence[ship_rules.Dimension]) -> Form:
     """Return the form of a judge's output. Findings precede the decision, so that the judge writes them first."""
     names = [dimension.name for dimension in dimensions]
-    finding: dict[str, forms.Form] = {
-        "dimension": forms.one_of(names),
-        "verdict": forms.one_of(get_args(ship_rules.Finding)),
-        "evidence_baseline": forms.TEXT,
-        "evidence_candidate": forms.TEXT,
-        "impact": forms.one_of(ship_rules.IMPACTS),
+    members = {
+        "dimension": Form.one_of(names),
+        "verdict": Form.one_of(get_args(ship_rules.Finding)),
+        "evidence_baseline": Form.text(),
+        "evidence_candidate": Form.text(),
+        "impact": Form.one_of(ship_rules.IMPACTS),
     }
-    schema, shown = forms.object_of(finding)
-    basis = {**forms.TEXT[0], "description": f"at most {MAX_BASIS_WORDS} words"}
-    conclusion: dict[str, forms.Form] = {
-        "per_dimension": ({"type": "array", "items": schema}, [{**shown, "dimension": name} for name in names]),
-        "regression_detected": ({"type": "boolean"}, "a boolean: true | false"),
-        "regression_severity": forms.one_of(get_args(ship_rules.RegressionSeverity)),
-        "ship_decision": forms.one_of(get_args(ship_rules.ShipDecision)),
-        "ship_reason": forms.TEXT,
-        "decision_basis": (basis, forms.TEXT[1]),
+    finding = Form.object_of(members)
+    findings = [{**finding.placeholder, "dimension": name} for name in names]
+    conclusion = {
+        "per_dimension": Form({"type": "array", "items": finding.schema}, findings),
+        "regression_detected": Form({"type": "boolean"}, "a boolean: true | false"),
+        "regression_severity": Form.one_of(get_args(ship_rules.RegressionSeverity)),
+        "ship_decision": Form.one_of(get_args(ship_rules.ShipDecision)),
+        "ship_reason": Form.text(),
+        "decision_basis": Form({"type": "string", "description": f"at most {MAX_BASIS_WORDS} words"}, "…"),
     }
-    return forms.object_of(conclusion)
+    return Form.object_of(conclusion)
 
 
 class DimensionFinding(FrozenModel):
@@ -608,7 +607,7 @@ def rate_changes(results: Sequence[JudgeRegressions], earlier_results: Sequence[
         p_values = [min(1.0, float(fisher_exact(table).pvalue)) for table in tables]
         for (result, old), p, q in zip(comparable, p_values, benjamini_hochberg(p_values), strict=True):
             change = difference(result.worse, old)
-            rose = q < _ALPHA and (change.value or 0.0) > 0
+            rose = q < ALPHA and (change.value or 0.0) > 0
             rates = {"earlier": old, "later": result.worse, "difference": change}
             changes.append(RateChange(judge=model_id, dimension=result.dimension, **rates, p=p, q=q, rose=rose))
     return changes

@@ -23,9 +23,8 @@ from skill_evaluator.errors import (
 )
 from skill_evaluator.files import FrozenModel, first_problem, replace_text
 from skill_evaluator.identifiers import NAME_RULE, is_component_name
-from skill_evaluator.judges.prompting import forms
 from skill_evaluator.judges.prompting.judging import JudgeMode, JudgeRunSize, JudgeSession, JudgeTask
-from skill_evaluator.judges.prompting.questions import load_prompt, mark_of
+from skill_evaluator.judges.prompting.questions import Form, load_prompt, mark_of
 from skill_evaluator.judges.prompting.reading import Unscored, last_valid_verdict, text_of
 from skill_evaluator.judges.workflows import requests
 from skill_evaluator.library.case_table import files_of, place_of_new, write_cases
@@ -43,18 +42,18 @@ from skill_evaluator.text import canonical_json, digest, listed
 
 DraftT = TypeVar("DraftT")
 HEADER = "# Drafted by a model and not reviewed. Read it, change it, then remove `unreviewed`.\n"
-_SCORE: forms.Form = ({"type": "integer", "enum": [1, 2, 3, 4, 5]}, 1)
-_LEVEL = forms.object_of(
-    {"score": _SCORE, "label": forms.TEXT, "description": forms.TEXT, "characteristics": forms.TEXTS}
+_SCORE = Form({"type": "integer", "enum": [1, 2, 3, 4, 5]}, 1)
+_LEVEL = Form.object_of(
+    {"score": _SCORE, "label": Form.text(), "description": Form.text(), "characteristics": Form.list_of(Form.text())}
 )
-_RUBRIC = forms.object_of(
+_RUBRIC = Form.object_of(
     {
-        "name": forms.TEXT,
-        "type": forms.one_of(("objective", "subjective"), " or "),
-        "description": (forms.TEXT[0], "Whether …"),
-        "levels": forms.list_of(_LEVEL),
-        "edgeCases": forms.list_of(forms.object_of({"situation": forms.TEXT, "guidance": forms.TEXT})),
-        "scoringGuidelines": forms.TEXTS,
+        "name": Form.text(),
+        "type": Form.one_of(("objective", "subjective"), " or "),
+        "description": Form.text("Whether …"),
+        "levels": Form.list_of(_LEVEL),
+        "edgeCases": Form.list_of(Form.object_of({"situation": Form.text(), "guidance": Form.text()})),
+        "scoringGuidelines": Form.list_of(Form.text()),
     }
 )
 
@@ -95,7 +94,7 @@ def _rubric_of(value: Any, name: str) -> Rubric:
     return drafted.rubric(name).model_copy(update={"unreviewed": True})
 
 
-def draft_task(mode: JudgeMode, name: str, form: forms.Form, texts: Mapping[str, str], seed: int) -> JudgeTask:
+def draft_task(mode: JudgeMode, name: str, form: Form, texts: Mapping[str, str], seed: int) -> JudgeTask:
     """Return a task with one question: draft a value of this form. `texts` fill the slots of the prompt `mode`."""
     prompt, wish = load_prompt(mode), digest("".join(texts.values()))
     question = prompt.question("draft", {"slot": SLOT}, texts, form, mark_of(seed, wish))
@@ -130,8 +129,8 @@ def draft(
     raise JudgeError(f"the output contains no {noun}: {drafted.reason}: {drafted.detail}")
 
 
-_SCENARIO = forms.object_of({"name": forms.TEXT, "intent": forms.TEXT, "template": (forms.TEXT[0], f"…\n\n{SLOT}")})
-_SCENARIOS = forms.object_of({"scenarios": forms.list_of(_SCENARIO)})
+_SCENARIO = Form.object_of({"name": Form.text(), "intent": Form.text(), "template": Form.text(f"…\n\n{SLOT}")})
+_SCENARIOS = Form.object_of({"scenarios": Form.list_of(_SCENARIO)})
 
 
 class _Scenario(FrozenModel):
@@ -250,7 +249,7 @@ def _task(component: Component, existing: Sequence[Case], request: requests.Case
     shown = "\n".join(_inputs_of(case)[:_MAX_EXAMPLE] for case in existing[:_MAX_EXAMPLES])
     texts = {"prompt": component.prompt.text, "schema": schema, "cases": shown}
     truth = "the output text" if component.output == "text" else "the output, as JSON"
-    form: forms.Form = ({}, {"inputs": dict.fromkeys(component.prompt.inputs, forms.TEXT[1]), "ground_truth": truth})
+    form = Form({}, {"inputs": dict.fromkeys(component.prompt.inputs, "…"), "ground_truth": truth})
     prompt, whole = load_prompt("cases"), digest(canonical_json(texts))
     questions = {}
     for number, case_id in enumerate(islice(free, request.count)):

@@ -1,18 +1,17 @@
 """Answers of a regression judge, written shortly, and the verdicts on them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from skill_evaluator.judges.modes.regression import (
-    JudgedPair,
     PairResult,
     RegressionAnswer,
     RegressionItem,
     combine_orders,
     read_answer,
 )
-from skill_evaluator.judges.modes.ship_rules import Dimension, ShipRules, dimensions_of
+from skill_evaluator.judges.modes.ship_rules import ShipRules
 from skill_evaluator.judges.prompting.judging import ORDERS, JudgeRecord, Order
 
 JUDGE = JudgeRecord(
@@ -28,7 +27,6 @@ LIBRARY = RegressionItem(
     "The reading room opens earlier from 4 May.",
 )
 CHANGE = {"prompt": LIBRARY.input, **LIBRARY.model_dump(include={"baseline_output", "candidate_output"})}
-DEFAULT = dimensions_of()
 Short = tuple[str, str] | tuple[str, str, str, str]
 SAME: Mapping[str, Short | str] = {"factuality": "same", "completeness": "same", "format_adherence": "same"}
 LOST: Mapping[str, Short | str] = {  # of CHANGE: the bullets and most of the content
@@ -66,22 +64,14 @@ def answer(findings: Mapping[str, Short | str], **changed: Any) -> dict[str, Any
     return {"per_dimension": written, **conclusions, "ship_reason": "r", "decision_basis": "b", **changed}
 
 
-def pair_of(item: RegressionItem = LIBRARY, dimensions: Sequence[Dimension] = DEFAULT) -> JudgedPair:
-    return JudgedPair(item=item, dimensions=tuple(dimensions))
-
-
-def reading(
-    given: Any, pair: JudgedPair | None = None, rules: ShipRules | None = None, order: Order = 1
-) -> RegressionAnswer:
+def reading(given: Any, rules: ShipRules | None = None, order: Order = 1) -> RegressionAnswer:
     """One answer of a judge, a value or a text, as it is read."""
     text = given if isinstance(given, str) else json.dumps(given)
-    return read_answer(text, pair or pair_of(), rules or ShipRules(), order)
+    return read_answer(text, LIBRARY, rules or ShipRules(), order)
 
 
-def judged(
-    first: Any, second: Any = None, pair: JudgedPair | None = None, rules: ShipRules | None = None
-) -> PairResult:
+def judged(first: Any, second: Any = None, rules: ShipRules | None = None) -> PairResult:
     """The verdict on a pair; without a second answer both orders give the same."""
     both = (first, first if second is None else second)
-    readings = [reading(given, pair, rules, order) for order, given in zip(ORDERS, both, strict=True)]
-    return combine_orders(pair or pair_of(), readings, rules or ShipRules())
+    readings = [reading(given, rules, order) for order, given in zip(ORDERS, both, strict=True)]
+    return combine_orders(LIBRARY, readings, rules or ShipRules())

@@ -24,7 +24,7 @@ from skill_evaluator.library.config import ComponentJudge, Model
 from skill_evaluator.providers.base import Completion
 from skill_evaluator.runner.schedule import Call, Replicate
 
-from tests.support.judged import JUDGE, LIBRARY, SAME, answer, judged, pair_of, reading
+from tests.support.judged import JUDGE, LIBRARY, SAME, answer, judged, reading
 
 SHIP, REVIEW, BLOCK = "ship", "review_required", "block"
 LENIENT = ShipRules(one_low="ship")
@@ -60,7 +60,7 @@ def test_impact_and_blocking_decide_with_or_without_quotation(
 
 
 def test_candidate_stands_first_in_the_second_question() -> None:
-    first, second = pair_questions(pair_of(), ShipRules(), seed=0)
+    first, second = pair_questions(LIBRARY, ShipRules(), seed=0)
     for question, order in ((first, ("baseline", "candidate")), (second, ("candidate", "baseline"))):
         places = [question.user.index(f"<judged_{role} ") for role in ("prompt", *order)]
         assert places == sorted(places)
@@ -77,8 +77,8 @@ def test_further_regression_never_makes_the_decision_milder(
     worse: Any, name: str, impact: Any, rules: ShipRules
 ) -> None:
     order = [SHIP, REVIEW, BLOCK]
-    before = decide(worse, dimensions_of(), rules)[0]
-    after = decide({name: impact} | worse, dimensions_of(), rules)[0]
+    before = decide(worse, rules)[0]
+    after = decide({name: impact} | worse, rules)[0]
     assert order.index(before) <= order.index(after)
 
 
@@ -145,7 +145,7 @@ def test_verdict_is_what_both_orders_say(
 def test_replicates_vote_in_each_order(votes: list[str], verdict: str, confidence: float) -> None:
     found = [answer({**SAME, "completeness": "same" if vote == "same" else (vote, "high")}) for vote in votes]
     answers = [reading(one, order=order) for one in found for order in (1, 2)]
-    completeness = combine_orders(pair_of(), answers, ShipRules()).dimensions[1]
+    completeness = combine_orders(LIBRARY, answers, ShipRules()).dimensions[1]
     assert (completeness.verdict, completeness.confidence) == (verdict, pytest.approx(confidence, abs=1e-6))
 
 
@@ -252,10 +252,9 @@ def test_pairs_with_a_broken_output_are_decided_but_in_no_rate() -> None:
             call = Call(f"{item.id}/{order}", 0)
             text = BROKEN if found is None else json.dumps(answer(found))
             answers[call] = Replicate(call=call, completion=Completion(text=text))
-    pairs = [pair_of(item) for item in items]
     run: Any = SimpleNamespace(manifest=SimpleNamespace(replicates=1), model=Model(id="m", provider="replay"))
     calls = JudgeCalls(run=run, answers=answers, record=JUDGE, stopped=None)
-    result = reduce_regressions(pairs, calls, ShipRules())
+    result = reduce_regressions(items, calls, ShipRules())
     completeness = result.dimensions[1]
     assert (completeness.worse.value, completeness.worse.n, completeness.uncertain) == (1 / 3, 3, 1)
     assert {name: figure.value for name, figure in result.decisions.items()} == dict.fromkeys(result.decisions, 1 / 3)

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.judges.modes.pairwise import PairItem, match_questions, matches_of
 from skill_evaluator.judges.modes.scoring import score_questions
-from skill_evaluator.judges.prompting import forms
 from skill_evaluator.judges.prompting.criteria import (
     NamedRubric,
     choose_criteria,
@@ -18,7 +17,7 @@ from skill_evaluator.judges.prompting.criteria import (
     family_of,
     family_warnings,
 )
-from skill_evaluator.judges.prompting.questions import OutputItem, delimited, fill, load_prompt, mark_of
+from skill_evaluator.judges.prompting.questions import Form, OutputItem, delimited, fill, load_prompt, mark_of
 from skill_evaluator.library.config import Model
 from skill_evaluator.library.rubrics import MITIGATIONS
 from skill_evaluator.runner.journal import settings_digest
@@ -63,7 +62,7 @@ def test_text_cannot_close_its_tags_or_open_others(text: str) -> None:
 def test_items_share_the_system_text_and_differ_in_mark() -> None:
     assert len({mark_of(1, "a"), mark_of(1, "b"), mark_of(2, "a")}) == 3
     first, second = (
-        load_prompt("direct").question(name, {"criteria": "Is it short?"}, texts, forms.TEXT, mark_of(0, name))
+        load_prompt("direct").question(name, {"criteria": "Is it short?"}, texts, Form.text(), mark_of(0, name))
         for name in ("a", "b")
         for texts in [{"input": "", "output": name}]
     )

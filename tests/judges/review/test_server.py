@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.display.loopback import HOST
-from skill_evaluator.judges.review.queue import LABELS
-from skill_evaluator.judges.review.server import ReviewServer
+from skill_evaluator.judges.review.queue import LABELS, ReviewServer
 
 from tests.judges.review.reviews import NOON, change, pair, queue_of, scored
 

@@ -11,15 +11,13 @@ from skill_evaluator.ci.platforms import refuse_fetched
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import replace_text
 from skill_evaluator.judges.modes.run_outputs import pin_outputs
-from skill_evaluator.judges.prompting.judging import BIAS, JudgeRunSize
-from skill_evaluator.judges.review.queue import export_labels, items_from, queue_in
-from skill_evaluator.judges.review.server import ReviewServer
+from skill_evaluator.judges.prompting.judging import BIAS, Judged, JudgeRunSize
+from skill_evaluator.judges.review.queue import ReviewServer, export_labels, items_from, queue_in
 from skill_evaluator.judges.statistics import BAR
 from skill_evaluator.judges.workflows import requests
 from skill_evaluator.judges.workflows.calibration import calibrate
 from skill_evaluator.judges.workflows.drafting import DraftedCases, draft_cases, draft_rubric, draft_scenarios
-from skill_evaluator.judges.workflows.judging import Judged
-from skill_evaluator.judges.workflows.judging import judge as judge_outputs
+from skill_evaluator.judges.workflows.judging import judge
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import load_settings
@@ -129,7 +127,7 @@ class Judges:
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return with_bias_report(judge_outputs(_request(requests.ScoreRequest, locals()), options.get("watch")))
+        return run_judges(_request(requests.ScoreRequest, locals()), options.get("watch"))
 
     def pairwise(
         self,
@@ -150,7 +148,7 @@ class Judges:
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return with_bias_report(judge_outputs(_request(requests.PairwiseRequest, locals()), options.get("watch")))
+        return run_judges(_request(requests.PairwiseRequest, locals()), options.get("watch"))
 
     def regression(
         self,
@@ -179,7 +177,7 @@ class Judges:
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return with_bias_report(judge_outputs(_request(requests.RegressionRequest, locals()), options.get("watch")))
+        return run_judges(_request(requests.RegressionRequest, locals()), options.get("watch"))
 
     def calibrate(
         self,
@@ -208,7 +206,7 @@ class Judges:
         Returns:
             The judge run with its results, or its size in a dry run.
         """
-        return with_bias_report(calibrate(_request(requests.CalibrateRequest, locals()), options.get("watch")))
+        return run_judges(_request(requests.CalibrateRequest, locals()), options.get("watch"))
 
     def rubric(
         self, *, draft: str, judge: str, out: str | Path, **options: Unpack[DraftOptions]
@@ -304,8 +302,11 @@ class Judges:
         return export_labels(queue_in(self.config, begun=True), file)
 
 
-def with_bias_report(judged: Judged | JudgeRunSize) -> Judged | JudgeRunSize:
-    """Write the report on the judges' biases into the folder of a judge run, and return the judge run."""
+def run_judges(
+    request: requests.JudgedRequest | requests.CalibrateRequest, watch: Watch | None
+) -> Judged | JudgeRunSize:
+    """Judge or calibrate, and write the report on the judges' biases into the folder of the judge run."""
+    judged = calibrate(request, watch) if isinstance(request, requests.CalibrateRequest) else judge(request, watch)
     if isinstance(judged, Judged) and judged.results is not None and judged.results.judging is not None:
         replace_text(judged.folder / BIAS, bias_report(judged.results))
     return judged

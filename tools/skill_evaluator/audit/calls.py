@@ -30,18 +30,8 @@ from skill_evaluator.library.config import load_models
 from skill_evaluator.library.options import FOLDERS, words_of
 from skill_evaluator.providers import kinds_of
 from skill_evaluator.records.record import ANSWERED, NOT_RUN, SCORED, strict_score
+from skill_evaluator.runner import journal
 from skill_evaluator.runner.engine import make_calls
-from skill_evaluator.runner.journal import (
-    MANIFEST,
-    SET_DURING_RUN,
-    Manifest,
-    Run,
-    check_writable,
-    merged_outcomes,
-    read_answers,
-    read_manifest,
-    settings_digest,
-)
 from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import Priced, call_cost, hit_rate, price_of
 from skill_evaluator.runner.schedule import Replicate
@@ -146,7 +136,7 @@ def gather(folder: Path, folders: AuditFolders) -> GatheredAudit:
         tallies = {}
         for m, model_id in enumerate(manifest.models):
             journals = [(runs[model_id][1], _answers(*runs[model_id], remarks))] if model_id in runs else []
-            answers = merged_outcomes(journals).values()
+            answers = journal.merged_outcomes(journals).values()
             by_benchmark = by_key((replicate.call.case_id.partition("/")[0], replicate) for replicate in answers)
             outcomes = Counter[str]()
             for name, replicates in by_benchmark.items():
@@ -210,16 +200,16 @@ class _Grid:
         return outcomes
 
 
-def read_runs(folder: Path, audit: AuditManifest) -> dict[str, tuple[Path, Manifest]]:
+def read_runs(folder: Path, audit: AuditManifest) -> dict[str, tuple[Path, journal.Manifest]]:
     """Return (folder, manifest) of each run by model id. Raise AuditError if a run does not match the audit's plan."""
     runs = {}
-    for path in sorted(path.parent for path in folder.glob(f"{RUNS}/*/{MANIFEST}")):
-        run = read_manifest(path)
+    for path in sorted(path.parent for path in folder.glob(f"{RUNS}/*/{journal.MANIFEST}")):
+        run = journal.read_manifest(path)
         if run.audit != audit.id:
             owner = f"the audit {run.audit}" if run.audit else f"'{run.skill}'"
             raise AuditError(f"{path} is a run of {owner}, not of the audit {audit.id}")
         planned = audit.run(run.model_id, run.provider, audit.models.get(run.model_id, "none"))
-        fields = Manifest.model_fields.keys() - {"evaluator_version", *SET_DURING_RUN}
+        fields = journal.Manifest.model_fields.keys() - {"evaluator_version", *journal.SET_DURING_RUN}
         changed = sorted(name for name in fields if getattr(run, name) != getattr(planned, name))
         if changed:
             raise AuditError(f"{path} differs from {AUDIT} of the audit {audit.id} in: {', '.join(changed)}")
@@ -227,11 +217,11 @@ def read_runs(folder: Path, audit: AuditManifest) -> dict[str, tuple[Path, Manif
     return runs
 
 
-def _answers(folder: Path, run: Manifest, remarks: list[str]) -> Iterator[Replicate]:
+def _answers(folder: Path, run: journal.Manifest, remarks: list[str]) -> Iterator[Replicate]:
     """Yield the replicates in a run's journal, even unplanned ones. Append the journal's problems to `remarks`."""
     unplanned = 0
     try:
-        for replicate in read_answers(folder, remarks):
+        for replicate in journal.read_answers(folder, remarks):
             unplanned += not run.includes(replicate.call)
             yield replicate
     except RunError as problem:
@@ -291,10 +281,10 @@ def run_audit(request: AuditRunRequest, drawn: DrawnAudit, watch: Watch) -> Audi
     earlier = read_runs(folder, audit)
     runs = []
     for model in with_keys(configuration.models, configuration).values():
-        planned = audit.run(model.id, model.provider, settings_digest(model))
+        planned = audit.run(model.id, model.provider, journal.settings_digest(model))
         path, manifest = earlier.get(model.id, (folder / RUNS / planned.run_id, planned))
-        runs.append(Run(model=model, manifest=manifest, folder=path))
-    check_writable(folder / RUNS, "--audits DIR")
+        runs.append(journal.Run(model=model, manifest=manifest, folder=path))
+    journal.check_writable(folder / RUNS, "--audits DIR")
     if not (folder / AUDIT).exists():
         replace_text(folder / AUDIT, json_text(audit.model_dump(mode="json")))
     max_cost = audit.max_cost_usd if request.max_cost is None else request.max_cost

@@ -38,17 +38,8 @@ from skill_evaluator.library.scenarios import BARE, Scenario, load_scenario, nam
 from skill_evaluator.providers import Configuration, Kinds, key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Request
 from skill_evaluator.repository import commit_of
+from skill_evaluator.runner import prices
 from skill_evaluator.runner.journal import Manifest, Run, Transport, new_invocation, run_id_of, settings_digest
-from skill_evaluator.runner.prices import (
-    CostEstimate,
-    InputSize,
-    ModelEstimate,
-    estimate,
-    input_sizes,
-    not_applicable,
-    refuse_unpriced,
-    sum_of,
-)
 from skill_evaluator.runner.schedule import build_request, refuse_amounts
 from skill_evaluator.runner.session import with_keys
 from skill_evaluator.text import counted, digest, listed, nearest
@@ -230,25 +221,27 @@ class DrawnAudit:
         return self._components[benchmark, scenario], replace(self.benchmarks[benchmark].cases[name], id=cell)
 
     @cached_property
-    def estimates(self) -> list[ModelEstimate]:
+    def estimates(self) -> list[prices.ModelEstimate]:
         """The estimated calls, tokens and cost of each model to call now."""
         audit, kinds, keys = self.manifest, self.configuration.kinds, self.configuration.keys
-        sizes: dict[str, InputSize] = {}
+        sizes: dict[str, prices.InputSize] = {}
         for cell in audit.cells():
             component, case = self._prompt_and_case(cell)
-            sizes |= input_sizes(component, [case])
+            sizes |= prices.input_sizes(component, [case])
         estimates = []
         for model in self.configuration.models:
             kind = kinds[model.provider]
-            amounts = estimate(sizes, model, kind, audit.replicates, batch=audit.transport == "batch")
+            amounts = prices.estimate(sizes, model, kind, audit.replicates, batch=audit.transport == "batch")
             note = key_note(model, kind, keys)
-            estimates.append(ModelEstimate(model_id=model.id, provider=model.provider, key=note, **asdict(amounts)))
+            estimates.append(
+                prices.ModelEstimate(model_id=model.id, provider=model.provider, key=note, **asdict(amounts))
+            )
         return estimates
 
     @property
-    def total(self) -> CostEstimate:
+    def total(self) -> prices.CostEstimate:
         """The sum of the estimates over all models. A cost is None if it is unknown for a model."""
-        return sum_of(self.estimates)
+        return prices.sum_of(self.estimates)
 
     @property
     def changes(self) -> list[str]:
@@ -307,7 +300,7 @@ def _new_audit(request: AuditRunRequest) -> DrawnAudit:
     settings, kinds = configuration.settings, configuration.kinds
     models = select_models(configuration.models, request.models)
     if request.max_cost is not None:
-        refuse_unpriced(models, kinds)
+        prices.refuse_unpriced(models, kinds)
     names = request.benchmarks or tuple(settings.audit.benchmarks) or _default_benchmarks(request)
     benchmarks = {name: read_benchmark(request, name) for name in dict.fromkeys(names)}
     names_of_family = named_scenarios(request.config, request.scenarios or settings.audit.scenarios)
@@ -374,7 +367,7 @@ def _resumed_audit(request: AuditRunRequest, folder: Path) -> DrawnAudit:
     configuration = read_configuration(request.config)
     models = select_models(configuration.models, request.models or tuple(manifest.models))
     if request.max_cost is not None:
-        refuse_unpriced(models, configuration.kinds)
+        prices.refuse_unpriced(models, configuration.kinds)
     drawn = DrawnAudit(
         manifest=manifest,
         folder=folder,
@@ -434,11 +427,11 @@ def draw_questions(names: Sequence[str], questions: int | None, seed: int, bench
 
 def _skipped_cases(labelled: LabelledBenchmark, models: Sequence[Model], kinds: Kinds) -> dict[str, str]:
     cases = list(labelled.cases.values())
-    sizes = input_sizes(labelled.component, cases)
+    sizes = prices.input_sizes(labelled.component, cases)
     reasons = {
         case_id: f"{model.id}: {reason}"
         for model in models
-        for case_id, reason in not_applicable(cases, sizes, model, kinds[model.provider]).items()
+        for case_id, reason in prices.not_applicable(cases, sizes, model, kinds[model.provider]).items()
     }
     if len(reasons) == len(cases):
         raise AuditError(

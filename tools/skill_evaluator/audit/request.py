@@ -4,30 +4,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from skill_evaluator.library import options as cli
 from skill_evaluator.library.config import SafetyLimits, load_settings
-from skill_evaluator.library.options import (
-    AUDITS,
-    LATEST,
-    Audits,
-    Batch,
-    LibraryOptions,
-    LimitsOption,
-    OnlyModels,
-    argument,
-    flag,
-    option,
-    options,
-    rare,
-)
 
 Missing = Literal["refuse", "questions", "scenarios", "models"]  # an error, or the items to exclude if they lack scores
 
 
-@options
-class AuditFolders(LibraryOptions):
+@cli.options
+class AuditFolders(cli.LibraryOptions):
     """The folders of a library and of its audits."""
 
-    audits: Audits = AUDITS
+    audits: cli.Audits = cli.AUDITS
 
     @cached_property
     def limits(self) -> SafetyLimits:
@@ -35,49 +22,49 @@ class AuditFolders(LibraryOptions):
         return load_settings(self.config).limits
 
 
-@options
-class AuditRunRequest(LimitsOption, AuditFolders):
+@cli.options
+class AuditRunRequest(cli.LimitsOption, AuditFolders):
     """The options of `audit run`. An omitted value is that of the audit to resume, or else of the configuration."""
 
-    benchmarks: tuple[str, ...] = option(
+    benchmarks: tuple[str, ...] = cli.option(
         "Component; default: settings, else all with output: choice.", (), "--benchmark", metavar="NAME"
     )
-    scenarios: tuple[str, ...] = option(
+    scenarios: tuple[str, ...] = cli.option(
         "Run in this scenario, or folder of scenarios; repeatable.", (), "--scenario", metavar="NAME"
     )
-    models: OnlyModels = ()
-    questions: int | None = option("Draw N cases of each benchmark; default: settings, else all.", metavar="N")
-    replicates: int | None = option("Calls per question and scenario; default: settings, else 2.", None, "-n")
-    seed: int | None = rare("Seed of cases and calls; default: settings.yaml, else 0.")
-    resume: bool = flag("Continue the newest audit.")
-    run: str | None = option("Continue the audit with this id or in this folder.", metavar="ID")
-    dry_run: bool = flag("Check inputs and print the maximum cost; make no call.")
-    batch: Batch = False
+    models: cli.OnlyModels = ()
+    questions: int | None = cli.option("Draw N cases of each benchmark; default: settings, else all.", metavar="N")
+    replicates: int | None = cli.option("Calls per question and scenario; default: settings, else 2.", None, "-n")
+    seed: int | None = cli.rare("Seed of cases and calls; default: settings.yaml, else 0.")
+    resume: bool = cli.flag("Continue the newest audit.")
+    run: str | None = cli.option("Continue the audit with this id or in this folder.", metavar="ID")
+    dry_run: bool = cli.flag("Check inputs and print the maximum cost; make no call.")
+    batch: cli.Batch = False
 
     @property
     def resumed(self) -> str | None:
         """The id or folder of the audit to continue, `latest` for the newest, or None for a new audit."""
-        return self.run or (LATEST if self.resume else None)
+        return self.run or (cli.LATEST if self.resume else None)
 
 
-@options
+@cli.options
 class AuditReportRequest(AuditFolders):
     """The options of `audit report`. If `folder` and `cube` are both None, it reads the newest audit in `audits`."""
 
-    folder: Path | None = argument("An audit's folder; default: the newest.", None)
-    cube: Path | None = option("Read a CSV of scores in per cent instead of an audit.", metavar="FILE")
-    questions: int | None = option("With --cube: the number of questions of each benchmark.", metavar="N", min=1)
-    centered: bool = flag("Subtract the mean of each scenario before computing σ.")
-    without: tuple[str, ...] = option("Leave out this scenario; repeatable.", (), metavar="SCENARIO")
-    weights: tuple[str, ...] = rare("Weight of a benchmark; repeatable.", (), "--weight", metavar="NAME=W")
-    missing: Missing = rare("What to exclude if it lacks scores; refuse: an error.", "refuse")
-    grades: int = rare("Number of grades: 4, or 8 for 20 models or more.", 4, metavar="4|8")
-    out: Path | None = option("Folder for page and charts; default: the audit's folder.", metavar="DIR")
+    folder: Path | None = cli.argument("An audit's folder; default: the newest.", None)
+    cube: Path | None = cli.option("Read a CSV of scores in per cent instead of an audit.", metavar="FILE")
+    questions: int | None = cli.option("With --cube: the number of questions of each benchmark.", metavar="N", min=1)
+    centered: bool = cli.flag("Subtract the mean of each scenario before computing σ.")
+    without: tuple[str, ...] = cli.option("Leave out this scenario; repeatable.", (), metavar="SCENARIO")
+    weights: tuple[str, ...] = cli.rare("Weight of a benchmark; repeatable.", (), "--weight", metavar="NAME=W")
+    missing: Missing = cli.rare("What to exclude if it lacks scores; refuse: an error.", "refuse")
+    grades: int = cli.rare("Number of grades: 4, or 8 for 20 models or more.", 4, metavar="4|8")
+    out: Path | None = cli.option("Folder for page and charts; default: the audit's folder.", metavar="DIR")
 
 
-@options
+@cli.options
 class ScenariosCheckRequest(AuditFolders):
     """The options of `scenarios check`."""
 
-    family: str | None = argument("Family (folder) to check; default: scenarios in no folder.", None)
-    trial: Path | None = option("Audit whose scores to show; default: the newest that fits.", metavar="DIR")
+    family: str | None = cli.argument("Family (folder) to check; default: scenarios in no folder.", None)
+    trial: Path | None = cli.option("Audit whose scores to show; default: the newest that fits.", metavar="DIR")

@@ -4,10 +4,10 @@ import sys
 from pathlib import Path
 
 from skill_evaluator.api import library_of
-from skill_evaluator.api.judging import with_bias_report
+from skill_evaluator.api.judging import run_judges
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR
-from skill_evaluator.judges.workflows import calibration, drafting, judging, requests
+from skill_evaluator.judges.workflows import drafting, requests
 from skill_evaluator.library import options as cli
 from skill_evaluator.reports.judge_results import print_judged, print_pinned
 from skill_evaluator.reports.lint import print_rubric_lint
@@ -57,7 +57,7 @@ def judge_score(options: requests.ScoreRequest) -> int:
 
     A judge gives evidence, a justification, a score, a suggestion and its confidence for each criterion.
     """
-    return print_judged(with_bias_report(judging.judge(options, watch)), options.format)
+    return print_judged(run_judges(options, watch), options.format)
 
 
 def judge_pairwise(options: requests.PairwiseRequest) -> int:
@@ -65,7 +65,7 @@ def judge_pairwise(options: requests.PairwiseRequest) -> int:
 
     A verdict that changes with the order is a tie.
     """
-    return print_judged(with_bias_report(judging.judge(options, watch)), options.format)
+    return print_judged(run_judges(options, watch), options.format)
 
 
 def judge_regression(options: requests.RegressionRequest) -> int:
@@ -73,7 +73,7 @@ def judge_regression(options: requests.RegressionRequest) -> int:
 
     A judge compares them with the outputs in use, in both orders. Code decides by fixed rules: ship, review or block.
     """
-    return print_judged(with_bias_report(judging.judge(options, watch)), options.format)
+    return print_judged(run_judges(options, watch), options.format)
 
 
 def judge_calibrate(options: requests.CalibrateRequest) -> int:
@@ -83,7 +83,7 @@ def judge_calibrate(options: requests.CalibrateRequest) -> int:
     is made. A judge is trusted if the whole 95 % interval of its κ with people is at --bar or above. --corrupt N also
     measures how many known defects a judge finds.
     """
-    return print_judged(with_bias_report(calibration.calibrate(options, watch)), options.format)
+    return print_judged(run_judges(options, watch), options.format)
 
 
 def judge_rubric(options: requests.RubricDraftRequest) -> int:

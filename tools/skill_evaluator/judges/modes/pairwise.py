@@ -12,10 +12,10 @@ from pydantic import NonNegativeInt, PositiveFloat, model_validator
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import Label, Share
 from skill_evaluator.judges.modes.results import NO_FIGURE, JudgeFigures, Judgement, ModeResults
-from skill_evaluator.judges.prompting import forms, questions
+from skill_evaluator.judges.prompting import questions
 from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text, mitigations_of
 from skill_evaluator.judges.prompting.judging import ORDERS, JudgeCalls, Order, StoredVerdict
-from skill_evaluator.judges.prompting.questions import JudgeQuestion
+from skill_evaluator.judges.prompting.questions import Form, JudgeQuestion
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement
 from skill_evaluator.judges.statistics import Estimate, mean_within, own_noise, position_bias
 from skill_evaluator.library.rubrics import Criterion
@@ -89,14 +89,14 @@ def match_questions(rubric: NamedRubric, matches: Sequence[PairMatch], seed: int
     return in_orders
 
 
-def preference_form(criteria: Sequence[Criterion]) -> forms.Form:
+def preference_form(criteria: Sequence[Criterion]) -> Form:
     """Return the form of a judge's output: evidence, justification, winner and confidence by criterion."""
     by_criterion = {}
     for criterion in criteria:
-        grounds = {**dict.fromkeys(_EVIDENCE, forms.TEXTS), "justification": forms.TEXT}
-        winner = forms.one_of(winners_of(criterion), " or ")
-        by_criterion[criterion.id] = forms.object_of({**grounds, "winner": winner, "confidence": forms.CONFIDENCE})
-    return forms.object_of({"criteria": forms.object_of(by_criterion)})
+        grounds = {**dict.fromkeys(_EVIDENCE, Form.list_of(Form.text())), "justification": Form.text()}
+        winner = Form.one_of(winners_of(criterion), " or ")
+        by_criterion[criterion.id] = Form.object_of({**grounds, "winner": winner, "confidence": Form.confidence()})
+    return Form.object_of({"criteria": Form.object_of(by_criterion)})
 
 
 def winners_of(criterion: Criterion) -> list[str]:

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from skill_evaluator.judges.modes import pairwise
 from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, JudgePreferences, Preferred
-from skill_evaluator.judges.modes.regression import DECISIONS, JudgedPair, JudgeRegressions, PairResult
-from skill_evaluator.judges.modes.results import JudgeAgreement, JudgeFigures, PanelDecision, PanelResult, Verdict
+from skill_evaluator.judges.modes.regression import DECISIONS, JudgeRegressions, PairResult, RegressionItem, rules_for
+from skill_evaluator.judges.modes.results import Decision, JudgeAgreement, JudgeFigures, PanelResult, Verdict
 from skill_evaluator.judges.modes.scoring import JudgeScores, weighted_summary
 from skill_evaluator.judges.modes.ship_rules import ShipRules, decide, highest
 from skill_evaluator.judges.statistics import Estimate, mean_within, rate
@@ -48,7 +48,7 @@ def panel_scores(judges: Sequence[JudgeScores], criteria: Sequence[Criterion], w
         votes = _votes(items, [one.id for one in criteria], lambda item, name: item.scores[name])
         scores = {name: weighted_mean(ballots, weights) for name, ballots in votes.items()}
         verdict, item_id = weighted_summary(scores, criteria), next(iter(items.values())).id
-        decisions.append(PanelDecision(item=item_id, verdict=verdict, verdicts=scores, votes=votes))
+        decisions.append(Decision(item=item_id, verdict=verdict, verdicts=scores, votes=votes))
     scales = {one.id: float(one.highest) for one in criteria}
     figures = {name: _mean([one.verdicts[name] for one in decisions], 1.0, highest) for name, highest in scales.items()}
     result = _panel_result(judges, decisions, weights, figures, agree=lambda first, second: abs(first - second) < 1)
@@ -69,7 +69,7 @@ def panel_preferences(judges: Sequence[JudgePreferences], criteria: Sequence[str
         )
         winners: dict[str, Preferred | None] = {name: vote(ballots, weights, "tie") for name, ballots in votes.items()}
         decisions.append(
-            PanelDecision(item=match.item, names=match.names, verdict=winners[OVERALL], verdicts=winners, votes=votes)
+            Decision(item=match.item, names=match.names, verdict=winners[OVERALL], verdicts=winners, votes=votes)
         )
     several = {decision.item for decision in decisions if decision.names != PAIR}  # items with further outputs
     pairs = [decision.verdicts for decision in decisions if decision.item not in several]
@@ -80,19 +80,21 @@ def panel_preferences(judges: Sequence[JudgePreferences], criteria: Sequence[str
 
 
 def panel_regressions(
-    judges: Sequence[JudgeRegressions], pairs: Sequence[JudgedPair], rules: ShipRules, weights: Weights
+    judges: Sequence[JudgeRegressions], items: Sequence[RegressionItem], rules: ShipRules, weights: Weights
 ) -> PanelResult:
     """Combine the verdicts by majority in each dimension. A pair ships only if every judge lets it ship."""
     by_item = _results_by_item(judges, [judge.pairs for judge in judges])
-    decisions = [_decide(pair, results, rules, weights) for pair, results in zip(pairs, by_item, strict=True)]
+    decisions = [
+        _decide(item.id, results, rules_for(item, rules), weights) for item, results in zip(items, by_item, strict=True)
+    ]
     decided = [decision.verdict for decision in decisions if decision.verdict is not None]
     figures: dict[str, Estimate] = {name: rate(decided.count(name), len(decided)) for name in DECISIONS}
     return _panel_result(judges, decisions, weights, figures)
 
 
-def _decide(pair: JudgedPair, results: Mapping[str, PairResult], rules: ShipRules, weights: Weights) -> PanelDecision:
+def _decide(item_id: str, results: Mapping[str, PairResult], rules: ShipRules, weights: Weights) -> Decision:
     counting = {judge: {one.dimension: one for one in result.counted} for judge, result in results.items()}
-    names = [dimension.name for dimension in pair.dimensions]
+    names = [dimension.name for dimension in rules.dimensions]
     votes = _votes(counting, names, lambda dimensions, name: dimensions[name].verdict if name in dimensions else None)
     verdicts = {name: vote(ballots, weights, "uncertain") or "uncertain" for name, ballots in votes.items()}
     worse = {}
@@ -101,7 +103,7 @@ def _decide(pair: JudgedPair, results: Mapping[str, PairResult], rules: ShipRule
         impact = highest(finding.impact for finding in findings if finding.impact)
         if verdict == "candidate_worse" and impact is not None:
             worse[name] = impact
-    decision, reason = decide(worse, pair.dimensions, rules)
+    decision, reason = decide(worse, rules)
     holding = [
         f"{judge}: {result.ship_decision or 'no decision'} ({'; '.join(result.reasons)})"
         for judge, result in results.items()
@@ -110,8 +112,8 @@ def _decide(pair: JudgedPair, results: Mapping[str, PairResult], rules: ShipRule
     if holding and decision == "ship":
         decision, reason = "review_required", "not every judge lets it ship"
     judged = any(result.ship_decision is not None for result in results.values())
-    return PanelDecision(
-        item=pair.item.id,
+    return Decision(
+        item=item_id,
         verdict=decision if judged else None,
         reasons=[reason, *holding],
         verdicts=verdicts,
@@ -121,7 +123,7 @@ def _decide(pair: JudgedPair, results: Mapping[str, PairResult], rules: ShipRule
 
 def _panel_result(
     judges: Sequence[JudgeFigures],
-    decisions: Sequence[PanelDecision],
+    decisions: Sequence[Decision],
     weights: Weights,
     figures: Mapping[str, Estimate],
     compared: Sequence[str] = (),

@@ -1,8 +1,8 @@
 """`judge regression`: the questions on pairs in both orders, findings, verdicts, the rates of a batch, the decision."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any, Literal, Self, get_args
@@ -14,12 +14,12 @@ from skill_evaluator.files import FrozenModel, first_problem, read_versioned
 from skill_evaluator.identifiers import Label, ModelId, RunId, Share
 from skill_evaluator.judges.modes import ship_rules
 from skill_evaluator.judges.modes.results import NO_FIGURE, RESULTS_VERSION, JudgeFigures, ModeResults
-from skill_evaluator.judges.prompting import forms, questions
+from skill_evaluator.judges.prompting import questions
 from skill_evaluator.judges.prompting.judging import ORDERS, JudgeCalls, JudgeText, Order
-from skill_evaluator.judges.prompting.questions import JudgeQuestion
+from skill_evaluator.judges.prompting.questions import Form, JudgeQuestion
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, last_valid_verdict, shows_difference
 from skill_evaluator.judges.statistics import Estimate, difference, mean_within, rate, repeatability
-from skill_evaluator.stats import benjamini_hochberg, by_key
+from skill_evaluator.stats import ALPHA, benjamini_hochberg, by_key
 from skill_evaluator.text import canonical_json, digest
 
 PROMPT = "regression"
@@ -30,7 +30,6 @@ MIN_PAIRS = 100  # rates from fewer pairs get a warning
 DECISIONS: tuple[ship_rules.ShipDecision, ...] = ("ship", "review_required", "block")  # mildest first
 PairVerdict = ship_rules.Finding | Literal["uncertain"]
 _POINTS: Mapping[ship_rules.Finding, int] = {"candidate_worse": -1, "same": 0, "candidate_better": 1}
-_ALPHA = 0.05
 
 
 class RegressionItem(questions.JudgedItem):
@@ -58,6 +57,11 @@ class RegressionItem(questions.JudgedItem):
         """Whether both outputs are equal apart from outer white space. Such a pair is not sent to a judge."""
         return self.baseline_output.strip() == self.candidate_output.strip()
 
+    @property
+    def orders(self) -> Sequence[Order]:
+        """The orders in which a judge sees the outputs; none if the outputs are identical."""
+        return () if self.identical else ORDERS
+
     @model_validator(mode="before")
     @classmethod
     def _have_a_name(cls, line: Any) -> Any:
@@ -66,87 +70,68 @@ class RegressionItem(questions.JudgedItem):
         return line
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedPair:
-    """A pair of outputs, and the dimensions in which a judge compares them."""
-
-    item: RegressionItem
-    dimensions: tuple[ship_rules.Dimension, ...]
-
-    @property
-    def id(self) -> str:
-        """The id of the item."""
-        return self.item.id
-
-    @property
-    def orders(self) -> Sequence[Order]:
-        """The orders in which a judge sees the outputs; none if the outputs are identical."""
-        return () if self.item.identical else ORDERS
-
-
-def dimensions_for(
-    item: RegressionItem, default: tuple[ship_rules.Dimension, ...], blocking: Collection[str]
-) -> tuple[ship_rules.Dimension, ...]:
-    """Return the dimensions that an item names, else `default`. Raise JudgeError for an invalid name."""
+def rules_for(item: RegressionItem, rules: ship_rules.ShipRules) -> ship_rules.ShipRules:
+    """Return the rules with the dimensions that an item names, else `rules`. Raise JudgeError for an invalid name."""
     if not any(name.strip() for name in item.regression_dimensions):
-        return default
+        return rules
     try:
-        return ship_rules.dimensions_of(item.regression_dimensions, blocking=blocking)
+        dimensions = ship_rules.dimensions_of(item.regression_dimensions, blocking=rules.blocking)
     except ConfigError as problem:
         raise JudgeError(f"item '{item.id}': {problem}") from None
+    return replace(rules, dimensions=dimensions)
 
 
-def pair_questions(pair: JudgedPair, rules: ship_rules.ShipRules, seed: int) -> list[JudgeQuestion]:
+def pair_questions(item: RegressionItem, rules: ship_rules.ShipRules, seed: int) -> list[JudgeQuestion]:
     """Return a question on a pair for each order of its outputs; none if the outputs are identical."""
-    prompt, form = questions.load_prompt(PROMPT), regression_form(pair.dimensions)
-    system = questions.fill(prompt.instructions, _instructions(pair.dimensions, rules, form))
-    outputs = {"baseline": pair.item.baseline_output, "candidate": pair.item.candidate_output}
-    mark, in_orders = questions.mark_of(seed, pair.item.digest), list[JudgeQuestion]()
-    for order in pair.orders:
-        slots = {"mark": mark, "prompt": questions.delimited("prompt", pair.item.input, mark)}
+    rules = rules_for(item, rules)
+    prompt, form = questions.load_prompt(PROMPT), regression_form(rules.dimensions)
+    system = questions.fill(prompt.instructions, _instructions(rules, form))
+    outputs = {"baseline": item.baseline_output, "candidate": item.candidate_output}
+    mark, in_orders = questions.mark_of(seed, item.digest), list[JudgeQuestion]()
+    for order in item.orders:
+        slots = {"mark": mark, "prompt": questions.delimited("prompt", item.input, mark)}
         for slot, role in zip(("first", "second"), outputs if order == 1 else reversed(outputs), strict=True):
             slots |= {f"{slot}_role": role, slot: questions.delimited(role, outputs[role], mark)}
-        user, case_id = questions.fill(prompt.texts, slots), f"{pair.id}/{order}"
-        in_orders.append(JudgeQuestion(case_id=case_id, system=system, user=user, schema=form[0]))
+        user, case_id = questions.fill(prompt.texts, slots), f"{item.id}/{order}"
+        in_orders.append(JudgeQuestion(case_id=case_id, system=system, user=user, schema=form.schema))
     return in_orders
 
 
-def _instructions(
-    dimensions: Sequence[ship_rules.Dimension], rules: ship_rules.ShipRules, form: forms.Form
-) -> dict[str, str]:
-    lines = ["any impact `high`: `block`", ship_rules.blocking_sentence(dimensions), "any `medium`: `review_required`"]
+def _instructions(rules: ship_rules.ShipRules, form: Form) -> dict[str, str]:
+    blocking = ship_rules.blocking_sentence(rules.dimensions)
+    lines = ["any impact `high`: `block`", blocking, "any `medium`: `review_required`"]
     if rules.one_low == "ship":
         lines += ["several `low`: `review_required`", "a single `low`: `ship`"]
     else:
         lines += ["any `low`: `review_required`"]
     return {
         "rules": "\n".join(f"  - {line}" for line in [*lines, "nothing of that: `ship`"]),
-        "dimensions": "\n".join(f"- `{dimension.name}`: {dimension.question}" for dimension in dimensions),
-        "form": forms.as_json(form),
+        "dimensions": "\n".join(f"- `{dimension.name}`: {dimension.question}" for dimension in rules.dimensions),
+        "form": form.as_json(),
     }
 
 
-def regression_form(dimensions: Sequence[ship_rules.Dimension]) -> forms.Form:
+def regression_form(dimensions: Sequence[ship_rules.Dimension]) -> Form:
     """Return the form of a judge's output. Findings precede the decision, so that the judge writes them first."""
     names = [dimension.name for dimension in dimensions]
-    finding: dict[str, forms.Form] = {
-        "dimension": forms.one_of(names),
-        "verdict": forms.one_of(get_args(ship_rules.Finding)),
-        "evidence_baseline": forms.TEXT,
-        "evidence_candidate": forms.TEXT,
-        "impact": forms.one_of(ship_rules.IMPACTS),
+    members = {
+        "dimension": Form.one_of(names),
+        "verdict": Form.one_of(get_args(ship_rules.Finding)),
+        "evidence_baseline": Form.text(),
+        "evidence_candidate": Form.text(),
+        "impact": Form.one_of(ship_rules.IMPACTS),
     }
-    schema, shown = forms.object_of(finding)
-    basis = {**forms.TEXT[0], "description": f"at most {MAX_BASIS_WORDS} words"}
-    conclusion: dict[str, forms.Form] = {
-        "per_dimension": ({"type": "array", "items": schema}, [{**shown, "dimension": name} for name in names]),
-        "regression_detected": ({"type": "boolean"}, "a boolean: true | false"),
-        "regression_severity": forms.one_of(get_args(ship_rules.RegressionSeverity)),
-        "ship_decision": forms.one_of(get_args(ship_rules.ShipDecision)),
-        "ship_reason": forms.TEXT,
-        "decision_basis": (basis, forms.TEXT[1]),
+    finding = Form.object_of(members)
+    findings = [{**finding.placeholder, "dimension": name} for name in names]
+    conclusion = {
+        "per_dimension": Form({"type": "array", "items": finding.schema}, findings),
+        "regression_detected": Form({"type": "boolean"}, "a boolean: true | false"),
+        "regression_severity": Form.one_of(get_args(ship_rules.RegressionSeverity)),
+        "ship_decision": Form.one_of(get_args(ship_rules.ShipDecision)),
+        "ship_reason": Form.text(),
+        "decision_basis": Form({"type": "string", "description": f"at most {MAX_BASIS_WORDS} words"}, "…"),
     }
-    return forms.object_of(conclusion)
+    return Form.object_of(conclusion)
 
 
 class DimensionFinding(FrozenModel):
@@ -205,18 +190,21 @@ class RegressionAnswer(FrozenModel):
 
 
 def read_answer(
-    text: str | Unscored, pair: JudgedPair, rules: ship_rules.ShipRules, order: Order = 1, replicate: int = 0
+    text: str | Unscored, item: RegressionItem, rules: ship_rules.ShipRules, order: Order = 1, replicate: int = 0
 ) -> RegressionAnswer:
-    """Return the last complete answer in a judge's output that copies no judged text, else an unscored answer."""
-    judged = (pair.item.input, pair.item.baseline_output, pair.item.candidate_output)
-    answer = last_valid_verdict(text, lambda value: _check_answer(value, pair, rules), judged)
+    """Return the last complete answer in a judge's output that copies no judged text, else an unscored answer.
+
+    `rules` have the dimensions of the item.
+    """
+    judged = (item.input, item.baseline_output, item.candidate_output)
+    answer = last_valid_verdict(text, lambda value: _check_answer(value, item, rules), judged)
     if isinstance(answer, Unscored):
         return RegressionAnswer(order=order, replicate=replicate, unscored=answer.reason, detail=answer.detail)
     return answer.model_copy(update={"order": order, "replicate": replicate})
 
 
-def _check_answer(value: object, pair: JudgedPair, rules: ship_rules.ShipRules) -> RegressionAnswer | Unscored:
-    requested = [dimension.name for dimension in pair.dimensions]
+def _check_answer(value: object, item: RegressionItem, rules: ship_rules.ShipRules) -> RegressionAnswer | Unscored:
+    requested = [dimension.name for dimension in rules.dimensions]
     unrequested: list[str] = []
     if isinstance(value, dict) and isinstance(findings := value.get("per_dimension"), list):
         findings = [_normalized(finding) if isinstance(finding, dict) else finding for finding in findings]
@@ -235,7 +223,7 @@ def _check_answer(value: object, pair: JudgedPair, rules: ship_rules.ShipRules) 
     if absent := [name for name in requested if name not in counts]:
         return Unscored(reason="missing_dimension", detail=", ".join(absent))
     by_name = {finding.dimension: finding for finding in conclusion.per_dimension}
-    outputs = (pair.item.baseline_output, pair.item.candidate_output)
+    outputs = (item.baseline_output, item.candidate_output)
     verified = {
         name: shows_difference((finding.evidence_baseline, finding.evidence_candidate), *outputs)
         for name, finding in by_name.items()
@@ -245,7 +233,7 @@ def _check_answer(value: object, pair: JudgedPair, rules: ship_rules.ShipRules) 
         order=1,
         findings=[by_name[name].model_copy(update={"verified": verified.get(name)}) for name in requested],
         conclusion=conclusion,
-        mismatches=_mismatches(conclusion, pair, rules, complete=not unrequested),
+        mismatches=_mismatches(conclusion, rules, complete=not unrequested),
         unrequested=unrequested,
     )
 
@@ -261,14 +249,12 @@ def _normalized(members: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _mismatches(
-    conclusion: Conclusion, pair: JudgedPair, rules: ship_rules.ShipRules, *, complete: bool
-) -> list[Mismatch]:
+def _mismatches(conclusion: Conclusion, rules: ship_rules.ShipRules, *, complete: bool) -> list[Mismatch]:
     worse = {finding.dimension: finding.impact for finding in conclusion.per_dimension if finding.impact is not None}
     expected: dict[Mismatch, object] = {
         "regression_detected": bool(worse),
         "regression_severity": ship_rules.highest(worse.values()) or ship_rules.NONE,
-        "ship_decision": ship_rules.decide(worse, pair.dimensions, ship_rules.ShipRules(one_low=rules.one_low))[0],
+        "ship_decision": ship_rules.decide(worse, replace(rules, high_stakes=False))[0],
     }
     mismatches = [name for name, value in expected.items() if complete and getattr(conclusion, name) != value]
     too_long = len(conclusion.decision_basis.split()) > MAX_BASIS_WORDS
@@ -446,35 +432,37 @@ def most_careful(decisions: Sequence[ship_rules.ShipDecision | None]) -> ship_ru
     return "review_required" if worst == "ship" and None in decisions else worst
 
 
-def combine_orders(pair: JudgedPair, answers: Sequence[RegressionAnswer], rules: ship_rules.ShipRules) -> PairResult:
-    """Combine a judge's outputs on a pair over both orders and all replicates.
+def combine_orders(
+    item: RegressionItem, answers: Sequence[RegressionAnswer], rules: ship_rules.ShipRules
+) -> PairResult:
+    """Combine a judge's outputs on a pair over both orders and all replicates. `rules` have the item's dimensions.
 
     The majority of an order's replicates decides the order. If the orders disagree, the verdict is *uncertain* and a
     person decides. A regression of high impact blocks even if the other order has no usable output.
     """
-    if pair.item.identical:
-        findings = [DimensionFinding(dimension=dimension.name, verdict="same") for dimension in pair.dimensions]
+    if item.identical:
+        findings = [DimensionFinding(dimension=dimension.name, verdict="same") for dimension in rules.dimensions]
         answers = [RegressionAnswer(order=order, findings=findings) for order in ORDERS]
-    dimensions = [_combine_dimension(dimension.name, answers) for dimension in pair.dimensions]
+    dimensions = [_combine_dimension(dimension.name, answers) for dimension in rules.dimensions]
     worse = {one.dimension: one.impact for one in dimensions if one.impact is not None}
-    decision, reason = ship_rules.decide(worse, pair.dimensions, rules)
+    decision, reason = ship_rules.decide(worse, rules)
     doubts = list(_doubts(dimensions, answers))
-    if decision == "ship" and pair.item.identical:
+    if decision == "ship" and item.identical:
         reason = "identical outputs"
     elif decision == "ship" and doubts:
         decision, reason = "review_required", doubts.pop(0)
     judged = any(answer.unscored is None for answer in answers)
     is_known = judged and (bool(worse) or not any("candidate_worse" in one.by_order for one in dimensions))
     return PairResult(
-        id=pair.id,
-        stratum=pair.item.stratum,
+        id=item.id,
+        stratum=item.stratum,
         ship_decision=decision if judged else None,
         reasons=[reason, *(f"unverified: {one.dimension}" for one in dimensions if one.verified is False), *doubts],
         regression_detected=bool(worse) if is_known else None,
         regression_severity=(ship_rules.highest(worse.values()) or ship_rules.NONE) if is_known else None,
         dimensions=dimensions,
-        answers=[] if pair.item.identical else list(answers),
-        identical=pair.item.identical,
+        answers=[] if item.identical else list(answers),
+        identical=item.identical,
     )
 
 
@@ -525,22 +513,25 @@ def _majority_finding(findings: Sequence[DimensionFinding]) -> tuple[ship_rules.
     return ("same", share / 2) if others and others[0][1] == votes else (verdict, share)
 
 
-def reduce_regressions(pairs: Sequence[JudgedPair], calls: JudgeCalls, rules: ship_rules.ShipRules) -> JudgeRegressions:
+def reduce_regressions(
+    items: Sequence[RegressionItem], calls: JudgeCalls, rules: ship_rules.ShipRules
+) -> JudgeRegressions:
     """Return one judge's verdicts on pairs, and the rates of these verdicts."""
-    results = []
-    for pair in pairs:
-        pair_answers = [
-            read_answer(calls.output(f"{pair.id}/{order}", replicate), pair, rules, order, replicate)
+    results, blocking = list[PairResult](), dict[str, bool]()
+    for item in items:
+        item_rules = rules_for(item, rules)
+        answers = [
+            read_answer(calls.output(f"{item.id}/{order}", replicate), item, item_rules, order, replicate)
             for replicate in range(calls.run.manifest.replicates)
-            for order in pair.orders
+            for order in item.orders
         ]
-        results.append(combine_orders(pair, pair_answers, rules))
+        results.append(combine_orders(item, answers, item_rules))
+        blocking |= {dimension.name: dimension.blocking for dimension in item_rules.dimensions}
     all_answers = [answer for result in results for answer in result.answers]
     unscored = Counter(answer.unscored for answer in all_answers if answer.unscored is not None)
     unusable = calls.unusable(unscored, len(all_answers))
     compared = [result for result in results if result.compared]  # both orders count
     decided = [result.ship_decision for result in compared]
-    blocking = {one.name: one.blocking for pair in pairs for one in pair.dimensions}
     summaries = [_dimension_summary(name, blocks, compared) for name, blocks in blocking.items()]
     worse = [one for result in compared for one in result.dimensions if one.verified is not None]
     repeats = [_replicate_agreement(result) for result in results]
@@ -616,7 +607,7 @@ def rate_changes(results: Sequence[JudgeRegressions], earlier_results: Sequence[
         p_values = [min(1.0, float(fisher_exact(table).pvalue)) for table in tables]
         for (result, old), p, q in zip(comparable, p_values, benjamini_hochberg(p_values), strict=True):
             change = difference(result.worse, old)
-            rose = q < _ALPHA and (change.value or 0.0) > 0
+            rose = q < ALPHA and (change.value or 0.0) > 0
             rates = {"earlier": old, "later": result.worse, "difference": change}
             changes.append(RateChange(judge=model_id, dimension=result.dimension, **rates, p=p, q=q, rose=rose))
     return changes

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from pydantic import NonNegativeInt, PositiveFloat
+from pydantic import Field, NonNegativeInt, PositiveFloat
 
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.files import FrozenModel
@@ -40,19 +40,17 @@ class Decision(FrozenModel):
     """The verdict on an item: a ship decision, a winner, the first output's share of wins, or a score from 0 to 1.
 
     `names` are the names of a match's two outputs. `reasons` explain the verdict, or send the item to human review.
+    The verdict of a panel has `verdicts` and `votes` (verdicts by judge) by criterion or dimension. The verdict of a
+    cascade has `by`, the judge that decided, or `people`.
     """
 
     item: Label
     names: tuple[Label, ...] = ()
     verdict: Verdict | None
     reasons: Sequence[str] = ()
-
-
-class PanelDecision(Decision):
-    """The verdict of a panel; `verdicts` and `votes` (verdicts by judge) are by criterion or dimension."""
-
-    verdicts: Mapping[Label, Verdict | None]
-    votes: Mapping[Label, Mapping[ModelId, Verdict]]
+    verdicts: Mapping[Label, Verdict | None] = Field(default={}, exclude_if=lambda verdicts: not verdicts)
+    votes: Mapping[Label, Mapping[ModelId, Verdict]] = Field(default={}, exclude_if=lambda votes: not votes)
+    by: ModelId | Literal["people"] | None = Field(default=None, exclude_if=lambda judge: judge is None)
 
 
 class JudgeAgreement(FrozenModel):
@@ -75,7 +73,7 @@ class PanelResult(FrozenModel):
     win_rates: dict[Label, Estimate] = {}
     agreement: Estimate
     judges: list[JudgeAgreement]
-    by_item: list[PanelDecision] = []
+    by_item: list[Decision] = []
 
 
 class CascadeStage(FrozenModel):
@@ -86,18 +84,12 @@ class CascadeStage(FrozenModel):
     decided: NonNegativeInt
 
 
-class CascadeDecision(Decision):
-    """The verdict of a cascade; `by` is the judge that decided, or `people`."""
-
-    by: ModelId | Literal["people"]
-
-
 class CascadeResult(FrozenModel):
     """The result of a cascade: the cheap judge, then the strong judge. `people` counts the items for human review."""
 
     stages: tuple[CascadeStage, CascadeStage]
     people: NonNegativeInt
-    decisions: list[CascadeDecision]
+    decisions: list[Decision]
 
 
 class ModeResults(FrozenModel):

@@ -10,10 +10,9 @@ from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import Label, Share
 from skill_evaluator.judges.modes.results import JudgeFigures, Judgement, ModeResults
-from skill_evaluator.judges.prompting import forms
 from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text
 from skill_evaluator.judges.prompting.judging import JudgeCalls, JudgeText, StoredScore
-from skill_evaluator.judges.prompting.questions import JudgeQuestion, OutputItem, load_prompt, mark_of
+from skill_evaluator.judges.prompting.questions import Form, JudgeQuestion, OutputItem, load_prompt, mark_of
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement
 from skill_evaluator.judges.statistics import Estimate, mean_within, repeatability, spearman
 from skill_evaluator.library.rubrics import Criterion, MethodName
@@ -52,15 +51,21 @@ def prompts_of(criteria: Sequence[Criterion]) -> list[str]:
     return list(dict.fromkeys(PROMPTS[criterion.primary_method] for criterion in criteria))
 
 
-def score_form(criteria: Sequence[Criterion]) -> forms.Form:
+def score_form(criteria: Sequence[Criterion]) -> Form:
     """Return the form of a judge's output: evidence, justification, score, suggestion and confidence by criterion."""
     by_criterion = {}
     for criterion in criteria:
         schema = {"type": "integer", "enum": list(range(1, criterion.highest + 1))}
-        score = (schema, f"a whole number from 1 to {criterion.highest}")
-        keys = {"evidence": forms.TEXTS, "justification": forms.TEXT, "score": score, "suggestion": forms.TEXT}
-        by_criterion[criterion.id] = forms.object_of({**keys, "confidence": forms.CONFIDENCE})
-    return forms.object_of({"criteria": forms.object_of(by_criterion)})
+        by_criterion[criterion.id] = Form.object_of(
+            {
+                "evidence": Form.list_of(Form.text()),
+                "justification": Form.text(),
+                "score": Form(schema, f"a whole number from 1 to {criterion.highest}"),
+                "suggestion": Form.text(),
+                "confidence": Form.confidence(),
+            }
+        )
+    return Form.object_of({"criteria": Form.object_of(by_criterion)})
 
 
 class ScoreJudgement(Judgement):

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 from skill_evaluator import __version__
 from skill_evaluator.identifiers import now
-from skill_evaluator.judges.prompting import forms
 from skill_evaluator.judges.prompting.judging import JUDGING_VERSION, JudgeRecord, record_of, requests_of
-from skill_evaluator.judges.prompting.questions import JudgeQuestion, load_prompt, mark_of, question_sizes
+from skill_evaluator.judges.prompting.questions import Form, JudgeQuestion, load_prompt, mark_of, question_sizes
 from skill_evaluator.judges.prompting.reading import Unscored, invented_quotations, last_valid_verdict, text_of
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.config import Model
@@ -99,9 +98,9 @@ def _question(item: SentencesItem, names: Sequence[str], attempt: int, seed: int
     sentences = [" ".join(item.sentences[name].split()) for name in names]
     identity = digest(canonical_json([item.input, item.output, sentences, attempt, seed])).removeprefix("sha256:")
     numbered = "\n".join(f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1))
-    verdict = forms.object_of({"evidence": forms.TEXT, "holds": forms.one_of(("yes", "no"))})
-    verdicts = forms.object_of({str(number): verdict for number in range(1, len(names) + 1)})
-    form = forms.object_of({"sentences": verdicts})
+    verdict = Form.object_of({"evidence": Form.text(), "holds": Form.one_of(("yes", "no"))})
+    verdicts = Form.object_of({str(number): verdict for number in range(1, len(names) + 1)})
+    form = Form.object_of({"sentences": verdicts})
     texts = {"input": item.input, "sentences": numbered, "output": item.output}
     return load_prompt("sentences").question(identity[:_ID_DIGITS], {}, texts, form, mark_of(seed, identity))
 

@@ -1,7 +1,7 @@
 """The dimensions of a regression, and the rules by which code, not a model, decides whether a version ships."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
@@ -91,10 +91,15 @@ def blocking_sentence(dimensions: Sequence[Dimension]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShipRules:
-    """Settings of `decide`: the decision on one regression of low impact, and whether a person must always approve."""
+    """The rules of `decide`: the dimensions, and the decision on one regression of low impact.
 
+    `high_stakes`: a person must always approve. `blocking`: further names that block if an item names its dimensions.
+    """
+
+    dimensions: tuple[Dimension, ...] = field(default_factory=dimensions_of)
     one_low: Literal["ship", "review_required"] = "review_required"
     high_stakes: bool = False
+    blocking: Collection[str] = ()
 
 
 def highest(impacts: Iterable[Impact]) -> Impact | None:
@@ -102,9 +107,9 @@ def highest(impacts: Iterable[Impact]) -> Impact | None:
     return max(impacts, key=IMPACTS.index, default=None)
 
 
-def decide(worse: Mapping[str, Impact], dimensions: Sequence[Dimension], rules: ShipRules) -> tuple[ShipDecision, str]:
+def decide(worse: Mapping[str, Impact], rules: ShipRules) -> tuple[ShipDecision, str]:
     """Return the ship decision and its reason; `worse` has the impact of each regression by dimension."""
-    blocking = [dimension.name for dimension in dimensions if dimension.blocking and dimension.name in worse]
+    blocking = [dimension.name for dimension in rules.dimensions if dimension.blocking and dimension.name in worse]
     high, medium = ([name for name, impact in worse.items() if impact == level] for level in ("high", "medium"))
     rules_in_order: list[tuple[ShipDecision, str, Collection[str]]] = [
         ("block", "a regression of high impact", high),

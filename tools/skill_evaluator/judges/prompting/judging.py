@@ -3,7 +3,7 @@
 import datetime
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,13 +11,14 @@ from pydantic import BeforeValidator, Field, NonNegativeInt
 
 from skill_evaluator import __version__
 from skill_evaluator.display.safe_text import code_block
-from skill_evaluator.errors import JudgeError
+from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
 from skill_evaluator.files import FrozenModel, StrictModel, json_text, read_versioned, replace_text
 from skill_evaluator.identifiers import CaseId, Digest, Label, ModelId, ReplicateCount, RunId, Share, Timestamp
 from skill_evaluator.judges.prompting.questions import JudgeQuestion, PromptIdentity, load_prompt, question_sizes
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, commonest_failure, text_of
 from skill_evaluator.judges.workflows.requests import BatchJudgeRequest, JudgeRequest
 from skill_evaluator.library.config import Model, Price, select_models
+from skill_evaluator.library.options import words_of
 from skill_evaluator.providers import key_note, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure
 from skill_evaluator.runner import journal, prices
@@ -39,6 +40,7 @@ JudgeMode = Literal["score", "pairwise", "regression", "calibrate", "rubric", "s
 _COMPARED_FIELDS = ("mode", "rubric", "criteria", "prompts", "seed", "replicates")
 _MAX_CHANGES_NAMED = 3
 _MAX_EXAMPLE = 400  # characters
+_OMITTED_OPTIONS = {"resume", "judge_run", "dry_run", "batch", "format"}  # absent in the command that resumes a run
 
 
 def _refuse_booleans(value: object) -> object:
@@ -329,23 +331,32 @@ class JudgeCalls:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeResults:
-    """A judge run after its calls; `runs` has the calls of each judge that has a key.
+class Judged:
+    """A judge run after its calls: its folder, the calls of each judge that has a key, and the results.
 
-    `complete`: whether every judge was called, none stopped, and each answered the `required_coverage` of its calls.
+    `results` is None if they are not computed. `stopped`: the reasons for calls without an output. `again`: the command
+    to resume; empty if every judge was called, none stopped, and each answered the `required_coverage` of its calls.
     """
 
-    judging: JudgeRun
     folder: Path
-    runs: Sequence[JudgeCalls]
-    complete: bool
+    runs: Sequence[JudgeCalls] = ()
+    results: Any = None
+    stopped: Sequence[str] = ()
+    again: Sequence[str] = ()
 
     @property
-    def stopped(self) -> list[str]:
-        """Sentences: why the calls of a judge stopped, then the most frequent failure of each judge; may be empty."""
-        stopped = [f"{calls.record.model_id} stopped: {calls.stopped}" for calls in self.runs if calls.stopped]
-        failures = [(calls.record.model_id, commonest_failure(calls.answers.values())) for calls in self.runs]
-        return stopped + [f"{name} failed: {failure}" for name, failure in failures if failure]
+    def code(self) -> int:
+        """The exit code of the results, but 4 if the judge run is incomplete and nothing regressed."""
+        code = EXIT_OK if self.results is None else self.results.exit_code
+        return EXIT_INCOMPLETE if self.again and code != EXIT_REGRESSED else code
+
+
+def resume_command(request: JudgeRequest, mode: JudgeMode, folder: Path, stopped: Sequence[str]) -> list[str]:
+    """Return the words of the command that resumes a judge run; a `--max-cost` that stopped the run is doubled."""
+    if request.max_cost is not None and any("stopped: max_cost" in sentence for sentence in stopped):
+        request = replace(request, max_cost=2 * request.max_cost)
+    options = words_of(request, *(request.__dataclass_fields__.keys() - _OMITTED_OPTIONS))
+    return ["skill-evaluator", "judge", mode, *options, "--judge-run", str(folder)]
 
 
 def requests_of(questions: Sequence[JudgeQuestion]) -> RequestBuilder:
@@ -448,7 +459,7 @@ class JudgeSession(Session):
 
     def ask(
         self, task: JudgeTask, stage_folder: Path | None = None, on_outcome: OnOutcome = lambda run, replicate: None
-    ) -> JudgeResults:
+    ) -> tuple[JudgeRun, Judged]:
         """Start or resume a judge run and make its missing calls. `stage_folder`: that of a cascade's second stage."""
         _print_warnings(task)
         judging, folder, models = self.begin(task, stage_folder)
@@ -466,7 +477,11 @@ class JudgeSession(Session):
         complete = len(parts) == len(judging.judges) and all(
             part.stopped is None and sum(call.answered for call in part.answers.values()) >= required for part in parts
         )
-        return JudgeResults(judging=judging, folder=folder, runs=parts, complete=complete)
+        reasons = [f"{part.record.model_id} stopped: {part.stopped}" for part in parts if part.stopped]
+        failures = [(part.record.model_id, commonest_failure(part.answers.values())) for part in parts]
+        reasons += [f"{name} failed: {failure}" for name, failure in failures if failure]
+        again = [] if complete else resume_command(self.request, judging.mode, folder, reasons)
+        return judging, Judged(folder=folder, runs=parts, stopped=reasons, again=again)
 
 
 def _print_warnings(task: JudgeTask) -> None:

@@ -1,4 +1,4 @@
-"""The items to judge, and the questions on them.
+"""The items to judge, the questions on them, and the forms of the outputs.
 
 A judge prompt is a Markdown file: `## Instructions` become the system text, `## Texts` the user text, and `##
 Mitigations` has a sentence for each bias mitigation.
@@ -7,18 +7,17 @@ Mitigations` has a sentence for each bias mitigation.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import AliasChoices, BeforeValidator, Field
 
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import FrozenModel, read_checked, read_text
 from skill_evaluator.identifiers import Digest, Label, VersionText
-from skill_evaluator.judges.prompting.forms import Form, as_json
 from skill_evaluator.library.prompts import dialogue
 from skill_evaluator.library.reading import parse_front_matter
 from skill_evaluator.providers.base import Request
@@ -107,6 +106,51 @@ def delimited(name: str, text: str, mark: str) -> str:
     return f"<judged_{name} {mark}>\n{inert}\n</judged_{name} {mark}>"
 
 
+class Form(NamedTuple):
+    """The form of a part of an output: its JSON schema, and the placeholder that the judge reads.
+
+    Schemas do not bound lengths or numbers, because some vendors reject such bounds; `reading` checks them.
+    """
+
+    schema: Mapping[str, Any]
+    placeholder: Any
+
+    @classmethod
+    def text(cls, placeholder: str = "…") -> "Form":
+        """Return the form of a text."""
+        return cls({"type": "string"}, placeholder)
+
+    @classmethod
+    def confidence(cls) -> "Form":
+        """Return the form of a confidence."""
+        return cls({"type": "number", "description": "from 0 to 1"}, "a number from 0 to 1")
+
+    @classmethod
+    def list_of(cls, member: "Form") -> "Form":
+        """Return the form of an array whose items have the form `member`."""
+        return cls({"type": "array", "items": member.schema}, [member.placeholder])
+
+    @classmethod
+    def one_of(cls, choices: Sequence[str], separator: str = " | ") -> "Form":
+        """Return the form of a text that is one of `choices`. Its placeholder is the choices, joined by `separator`."""
+        return cls({"type": "string", "enum": list(choices)}, separator.join(choices))
+
+    @classmethod
+    def object_of(cls, members: "Mapping[str, Form]") -> "Form":
+        """Return the form of an object with exactly these keys, in the order in which the judge writes them."""
+        schema = {
+            "type": "object",
+            "properties": {key: member.schema for key, member in members.items()},
+            "required": list(members),
+            "additionalProperties": False,
+        }
+        return cls(schema, {key: member.placeholder for key, member in members.items()})
+
+    def as_json(self) -> str:
+        """Format the placeholders as JSON, which shows a judge what to write."""
+        return json.dumps(self.placeholder, indent=2, ensure_ascii=False)
+
+
 _FOLDER = Path(__file__).parents[1] / "prompts"
 _SLOT = re.compile(r"\{\{ (\w+) \}\}")
 _PART = re.compile(r"^## (Instructions|Texts|Mitigations)\n", re.MULTILINE)
@@ -168,9 +212,9 @@ class JudgePrompt:
         judged = {name: delimited(name, text, mark) if text else "" for name, text in texts.items()}
         return JudgeQuestion(
             case_id=case_id,
-            system=fill(self.instructions, {"form": as_json(form), **instructions}),
+            system=fill(self.instructions, {"form": form.as_json(), **instructions}),
             user=fill(self.texts, {"mark": mark, **judged}),
-            schema=form[0] or None,
+            schema=form.schema or None,
         )
 
 

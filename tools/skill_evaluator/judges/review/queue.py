@@ -1,34 +1,39 @@
 """The review queue: `reviews/queue.jsonl` has the items, `reviews/labels.jsonl` their labels; lines are only appended.
 
-An item names no model and no judge, so that a review is blind. Repeated lines, which a merge can leave, count once.
+An item names no model and no judge, so that a review is blind. Repeated lines, which a merge can leave, count once. The
+local server of the review page does not show why an item is queued, which would bias the reviewer.
 """
 
 import hashlib
+import json
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from http import HTTPStatus
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
+from urllib.parse import parse_qs
 
 from pydantic import BaseModel, Field, model_validator
 
-from skill_evaluator.errors import JudgeError
+from skill_evaluator.display import loopback
+from skill_evaluator.errors import JudgeError, StorageError
 from skill_evaluator.files import LinesWriter, ModelT, StrictModel, locked, read_checked, read_lines, replace_text
 from skill_evaluator.identifiers import Label, Timestamp
 from skill_evaluator.judges.calibration.labels import LabelledPair, LabelLine, RegressionLabel, ScoredItem, read_labels
 from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, JudgePreferences, PairItem, PairMatch, matches_of
-from skill_evaluator.judges.modes.regression import JudgedPair, JudgeRegressions, RegressionItem, dimensions_for
+from skill_evaluator.judges.modes.regression import JudgeRegressions, RegressionItem, rules_for
 from skill_evaluator.judges.modes.results import Decision
 from skill_evaluator.judges.modes.scoring import JudgeScores
-from skill_evaluator.judges.modes.ship_rules import IMPACTS, Impact, dimensions_of
+from skill_evaluator.judges.modes.ship_rules import IMPACTS, Impact, ShipRules, dimensions_of
 from skill_evaluator.judges.prompting.judging import Order
 from skill_evaluator.judges.prompting.questions import JudgedItem, OutputItem, read_items
 from skill_evaluator.library.rubrics import USUAL_THRESHOLD, Criterion
 from skill_evaluator.stats import by_key
-from skill_evaluator.text import canonical_json, counted, digest, listed, nearest
+from skill_evaluator.text import canonical_json, counted, digest, listed, marked_differences, nearest
 
 ReviewKind = Literal["pairwise", "regression", "score"]
 ReviewReason = Literal[
@@ -112,11 +117,11 @@ def paired_item(match: PairMatch, criteria: Sequence[Criterion] = (), judge_run:
     return review_item("pairwise", item_id, outputs, questions, **_item_fields(item, judge_run))
 
 
-def regression_item(pair: JudgedPair, judge_run: str | None = None) -> ReviewItem:
+def regression_item(item: RegressionItem, rules: ShipRules, judge_run: str | None = None) -> ReviewItem:
     """Return the review item for comparing a candidate with its baseline in each dimension."""
-    outputs = (pair.item.baseline_output, pair.item.candidate_output)
-    questions = [ReviewQuestion(name=dimension.name, text=dimension.question) for dimension in pair.dimensions]
-    return review_item("regression", pair.item.id, outputs, questions, **_item_fields(pair.item, judge_run))
+    outputs, dimensions = (item.baseline_output, item.candidate_output), rules_for(item, rules).dimensions
+    questions = [ReviewQuestion(name=dimension.name, text=dimension.question) for dimension in dimensions]
+    return review_item("regression", item.id, outputs, questions, **_item_fields(item, judge_run))
 
 
 def _item_fields(item: JudgedItem, judge_run: str | None) -> dict[str, Any]:
@@ -126,9 +131,8 @@ def _item_fields(item: JudgedItem, judge_run: str | None) -> dict[str, Any]:
 def items_from(path: Path, dimensions: Sequence[str] = ()) -> list[ReviewItem]:
     """Read review items from the input file of `judge pairwise` or `regression`. Raise JudgeError if it is invalid."""
     if any(isinstance(value, dict) and "baseline_output" in value for _, value in read_lines(path, JudgeError)):
-        compared, default = read_items(path, RegressionItem).values(), dimensions_of(dimensions)
-        judged = [JudgedPair(item=item, dimensions=dimensions_for(item, default, ())) for item in compared]
-        return [regression_item(pair) for pair in judged]
+        pairs, rules = read_items(path, RegressionItem).values(), ShipRules(dimensions=dimensions_of(dimensions))
+        return [regression_item(pair, rules) for pair in pairs]
     return [paired_item(match) for match in matches_of(read_items(path, PairItem).values())]
 
 
@@ -428,3 +432,81 @@ def status_lines(items: Mapping[str, ReviewItem], labels: Sequence[ReviewLabel])
         *([f"reviewers agree on {shared - len(disputed)} of {counted(shared, 'question')}"] if shared else []),
         *disputed,
     ]
+
+
+_FILES = {"": ("index.html", "html"), "review.css": ("review.css", "css"), "review.js": ("review.js", "javascript")}
+
+
+def item_screen(item: ReviewItem, reviewer: str, label: ReviewLabel | None = None) -> dict[str, Any]:
+    """Return the JSON of an item's page: the outputs in the reviewer's order, and the answers of an earlier `label`."""
+    first = first_shown(item, reviewer)
+    outputs = item.outputs if first == 1 else item.outputs[::-1]
+    return {
+        **item.model_dump(include={"id", "document", "reference"}),
+        "first": first,
+        "outputs": marked_differences(outputs[0], outputs[-1])[: len(outputs)],
+        "questions": [
+            {"name": question.name, "text": question.text, "choices": choices(item, question, first)}
+            for question in item.questions
+        ],
+        "answers": label.answers if label else [],
+        "note": label.note if label else "",
+    }
+
+
+class ReviewServer(loopback.LoopbackServer):
+    """The server for one queue. Port 0 selects a free port. Raise ConfigError if the port is in use."""
+
+    def __init__(self, queue: ReviewQueue, port: int = 0) -> None:
+        self.queue = queue
+        super().__init__(port, _ReviewHandler)
+
+
+class _ReviewHandler(loopback.PageHandler):
+    server: ReviewServer
+    policy = (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
+        "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+    )
+
+    def do_GET(self) -> None:  # noqa: N802 (http.server calls this name)
+        """Answer a GET with a file of the page, or with the queue or an item as JSON; store the label of a POST.
+
+        An error is sent as JSON with `problem`.
+        """
+        status, kind = HTTPStatus.OK, "application/json"
+        try:
+            path, _, query = self.server.path_inside(self).partition("?")
+            loopback.refuse_other_sites(self)
+            if self.command == "GET" and path in _FILES:
+                name, kind = _FILES[path][0], f"text/{_FILES[path][1]}; charset=utf-8"
+                content = (Path(__file__).parent / "page" / name).read_bytes()
+            else:
+                value = self._value(path, parse_qs(query).get("reviewer", [""])[-1])
+                content = json.dumps(value, default=ReviewAnswer.model_dump).encode()
+        except (loopback.RefusedError, JudgeError, StorageError) as problem:
+            status = getattr(problem, "status", HTTPStatus.BAD_REQUEST)
+            content = json.dumps({"problem": str(problem)}).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_POST = do_GET  # noqa: N815
+
+    def _value(self, path: str, reviewer: str) -> dict[str, Any]:
+        queue = self.server.queue
+        if (self.command, path) == ("POST", "labels"):
+            queue.label(loopback.read_body(self, ReviewLabel, "label"))
+            return {}
+        if self.command != "GET" or not (path == "queue" or path.startswith("items/")):
+            raise loopback.RefusedError(HTTPStatus.NOT_FOUND, "page not found")
+        items = queue.items()
+        labels = queue.labels(items)
+        reviewer_labels = {item_id: group[reviewer] for item_id, group in latest(labels).items() if reviewer in group}
+        if path == "queue":
+            rows = [{"id": item_id, "labelled": item_id in reviewer_labels} for item_id in items]
+            return {"items": rows, "status": status_lines(items, labels)}
+        item = item_of(items, path.removeprefix("items/"))
+        return item_screen(item, reviewer, reviewer_labels.get(item.id))

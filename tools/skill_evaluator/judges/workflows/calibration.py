@@ -26,7 +26,6 @@ from skill_evaluator.judges.prompting import judging
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, families_of
 from skill_evaluator.judges.prompting.questions import JudgeQuestion, OutputItem
 from skill_evaluator.judges.prompting.reading import UnscoredReason
-from skill_evaluator.judges.workflows.judging import Judged, resume_command
 from skill_evaluator.judges.workflows.requests import CalibrateRequest
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.rubrics import Rubric, load_rubric
@@ -39,7 +38,7 @@ _CALLS_NOTE = "at most: a sentence that the judge denies is judged up to twice m
 _MIN_SENTENCE_LABELS = 30  # fewer labels give no useful error rate of one sentence
 
 
-def calibrate(request: CalibrateRequest, watch: Watch | None) -> Judged | judging.JudgeRunSize:
+def calibrate(request: CalibrateRequest, watch: Watch | None) -> judging.Judged | judging.JudgeRunSize:
     """Measure judges against human labels. In a dry run return the size instead. Raise JudgeError for invalid input."""
     if request.labels is None:
         raise JudgeError("--labels FILE is required: the file of human labels")
@@ -64,7 +63,7 @@ def calibrate(request: CalibrateRequest, watch: Watch | None) -> Judged | judgin
         batch = regression.read_regressions(request.batch)
         results += [agreement.batch_result(judge, labels, request.bar) for judge in batch.judges]
     calibration = JudgeCalibration(bar=request.bar, judges=results)
-    return Judged(results=calibration, folder=request.out)
+    return judging.Judged(results=calibration, folder=request.out)
 
 
 def _rubric(request: CalibrateRequest) -> Rubric | None:
@@ -78,19 +77,17 @@ def _scale_ends(rubric: Rubric | NamedRubric | None) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CalibrationTask:
-    """The questions of `judge calibrate`. `labels`: the labelled items that the rubric judges.
+class CalibrationTask(judging.JudgeTask):
+    """The questions of `judge calibrate`. `labels`: the labelled items that `named_rubric` judges.
 
-    `matches` and `outputs`: these items and their copies for probes. `compared`: the corrupted pairs, with dimensions.
+    `matches` and `outputs`: these items and their copies for probes. `corrupted`: the corrupted pairs and controls.
     """
 
-    task: judging.JudgeTask
     labels: Labels
-    rubric: NamedRubric | None
+    named_rubric: NamedRubric | None
     matches: Sequence[pairwise.PairMatch] = ()
     outputs: Sequence[OutputItem] = ()
-    corrupted: Sequence[CorruptedPair]
-    compared: Sequence[regression.JudgedPair]
+    corrupted: Sequence[CorruptedPair] = ()
 
 
 def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
@@ -104,32 +101,27 @@ def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
     elif rubric is not None and outputs:
         questions, prompts = scoring.score_questions(rubric, outputs, request.seed), scoring.prompts_of(rubric.criteria)
     corrupted, dimensions = _corrupted_pairs(request, labels), dimensions_of() if request.corrupt else ()
-    compared = [regression.JudgedPair(item=pair, dimensions=dimensions) for pair in corrupted]
-    questions += [one for pair in compared for one in regression.pair_questions(pair, ShipRules(), request.seed)]
+    questions += [one for pair in corrupted for one in regression.pair_questions(pair, ShipRules(), request.seed)]
     paper: dict[str, Any] = {
         "rubric": None if rubric is None else rubric.paper,
         "dimensions": {one.name: one.question for one in dimensions},
     }
     size = f"{counted(len(judged.lines), 'labelled item')}, {len(corrupted)} corrupted outputs and controls"
-    task = judging.JudgeTask(
+    return CalibrationTask(
         mode="calibrate",
         rubric=digest(canonical_json(paper)),
         criteria=[*_scale_ends(rubric), *paper["dimensions"]],
-        prompts=[*prompts, *([regression.PROMPT] if compared else [])],
+        prompts=[*prompts, *([regression.PROMPT] if corrupted else [])],
         items={item.id: item.digest for item in (*pairs, *outputs, *corrupted)},
         questions=questions,
         notes=[f"{size}; every pair is judged in both orders"],
         paper=paper,
         rubric_file="dimensions" if rubric is None else rubric.file,
-    )
-    return CalibrationTask(
-        task=task,
         labels=judged,
-        rubric=rubric,
+        named_rubric=rubric,
         matches=matches,
         outputs=outputs,
         corrupted=corrupted,
-        compared=compared,
     )
 
 
@@ -172,17 +164,17 @@ def _corrupted_pairs(request: CalibrateRequest, labels: Labels) -> list[Corrupte
 
 def _calibrate_by_rubric(
     request: CalibrateRequest, judge_session: judging.JudgeSession, labels: Labels
-) -> Judged | judging.JudgeRunSize:
+) -> judging.Judged | judging.JudgeRunSize:
     if request.rubric is None and (request.probes or not request.corrupt):
         option, alternative = ("--probe", "") if request.probes else ("--judge", " or --corrupt N")
         raise JudgeError(f"{option} requires --rubric FILE{alternative}")
     task = _make_task(request, labels)
     if request.dry_run:
-        return judge_session.size(task.task)
-    judge_results = judge_session.ask(task.task)
-    families, scales = families_of(judge_session.configuration.models), _scale_ends(task.rubric)
+        return judge_session.size(task)
+    judge_run, judged = judge_session.ask(task)
+    families, scales = families_of(judge_session.configuration.models), _scale_ends(task.named_rubric)
     results, lines = list[JudgeResult](), list[judging.StoredLine]()
-    for calls in judge_results.runs:
+    for calls in judged.runs:
         verdicts, fields = _read_outputs(task, calls)
         measured = agreement.label_results(task.labels, verdicts, request.bar, scales, families)
         result = measured[0] if measured else JudgeResult(judge=calls.record.model_id)
@@ -193,26 +185,26 @@ def _calibrate_by_rubric(
     file_names = {judging.StoredScore: scoring.SCORES, judging.StoredVerdict: pairwise.VERDICTS}
     by_file = by_key((file_names[type(line)], line) for line in lines if line.id in ids)
     for name, file_lines in {**by_file, **({CORRUPTED: task.corrupted} if task.corrupted else {})}.items():
-        judging.write_lines(judge_results.folder / name, file_lines)
-    head = judge_results.judging.head(task.task.rubric_file)
+        judging.write_lines(judged.folder / name, file_lines)
+    head = judge_run.head(task.rubric_file)
     calibration = JudgeCalibration(bar=request.bar, judging=head, judges=results)
-    judging.write_papers(judge_results.folder, task.task, calibration)
-    return Judged.of(request, judge_results, judge_results, calibration)
+    judging.write_papers(judged.folder, task, calibration)
+    return replace(judged, results=calibration)
 
 
 def _read_outputs(task: CalibrationTask, calls: judging.JudgeCalls) -> tuple[list[judging.StoredLine], dict[str, Any]]:
     """Return a judge's verdicts on items, and the fields `record`, `detection` and `unusable` of its `JudgeResult`."""
     verdicts, detection, unusable = list[judging.StoredLine](), None, []
-    if task.rubric is not None and task.matches:
-        preferences = pairwise.reduce_matches(task.matches, task.rubric.criteria, calls)
+    if task.named_rubric is not None and task.matches:
+        preferences = pairwise.reduce_matches(task.matches, task.named_rubric.criteria, calls)
         verdicts += pairwise.verdicts_of(preferences)
         unusable.append(preferences.unusable)
-    if task.rubric is not None and task.outputs:
-        scored = scoring.reduce_scores(task.outputs, task.rubric.criteria, calls)
+    if task.named_rubric is not None and task.outputs:
+        scored = scoring.reduce_scores(task.outputs, task.named_rubric.criteria, calls)
         verdicts += scoring.scores_of(scored)
         unusable.append(scored.unusable)
-    if task.compared:
-        regressions = regression.reduce_regressions(task.compared, calls, ShipRules())
+    if task.corrupted:
+        regressions = regression.reduce_regressions(task.corrupted, calls, ShipRules())
         detection = None if regressions.unusable else agreement.detection_of(task.corrupted, regressions.pairs)
         unusable.append(regressions.unusable)
     return verdicts, {"record": calls.record, "detection": detection, "unusable": next(filter(None, unusable), None)}
@@ -220,7 +212,7 @@ def _read_outputs(task: CalibrationTask, calls: judging.JudgeCalls) -> tuple[lis
 
 def _calibrate_sentences(
     request: CalibrateRequest, judge_session: judging.JudgeSession, labels: Labels
-) -> Judged | judging.JudgeRunSize:
+) -> judging.Judged | judging.JudgeRunSize:
     if len(judge_session.models) > 1 or request.rubric or request.corrupt or request.probes or request.replicates > 1:
         raise JudgeError("labels of sentences require one --judge ID, without --rubric, --corrupt, --probe and -n")
     items = _sentence_items(labels)
@@ -240,8 +232,8 @@ def _calibrate_sentences(
     calibration = JudgeCalibration(bar=request.bar, judging=judge_run.head(task.rubric_file), judges=[result])
     judging.write_papers(folder, task, calibration)
     stopped = [] if calls.stopped is None else [f"{model.id} stopped: {calls.stopped}"]
-    again = resume_command(request, judge_run, folder, stopped) if stopped else []
-    return Judged(results=calibration, folder=folder, stopped=stopped, again=again)
+    again = judging.resume_command(request, judge_run.mode, folder, stopped) if stopped else []
+    return judging.Judged(results=calibration, folder=folder, stopped=stopped, again=again)
 
 
 def _sentence_items(labels: Labels) -> dict[str, SentencesItem]:

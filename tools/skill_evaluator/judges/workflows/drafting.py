@@ -23,16 +23,10 @@ from skill_evaluator.errors import (
 )
 from skill_evaluator.files import FrozenModel, first_problem, replace_text
 from skill_evaluator.identifiers import NAME_RULE, is_component_name
-from skill_evaluator.judges.prompting import forms
 from skill_evaluator.judges.prompting.judging import JudgeMode, JudgeRunSize, JudgeSession, JudgeTask
-from skill_evaluator.judges.prompting.questions import load_prompt, mark_of
+from skill_evaluator.judges.prompting.questions import Form, load_prompt, mark_of
 from skill_evaluator.judges.prompting.reading import Unscored, last_valid_verdict, text_of
-from skill_evaluator.judges.workflows.requests import (
-    CasesDraftRequest,
-    JudgeRequest,
-    RubricDraftRequest,
-    ScenariosDraftRequest,
-)
+from skill_evaluator.judges.workflows import requests
 from skill_evaluator.library.case_table import files_of, place_of_new, write_cases
 from skill_evaluator.library.cases import Case, cases_of_table, read_cases
 from skill_evaluator.library.cases import text_of as text_of_input
@@ -48,18 +42,18 @@ from skill_evaluator.text import canonical_json, digest, listed
 
 DraftT = TypeVar("DraftT")
 HEADER = "# Drafted by a model and not reviewed. Read it, change it, then remove `unreviewed`.\n"
-_SCORE: forms.Form = ({"type": "integer", "enum": [1, 2, 3, 4, 5]}, 1)
-_LEVEL = forms.object_of(
-    {"score": _SCORE, "label": forms.TEXT, "description": forms.TEXT, "characteristics": forms.TEXTS}
+_SCORE = Form({"type": "integer", "enum": [1, 2, 3, 4, 5]}, 1)
+_LEVEL = Form.object_of(
+    {"score": _SCORE, "label": Form.text(), "description": Form.text(), "characteristics": Form.list_of(Form.text())}
 )
-_RUBRIC = forms.object_of(
+_RUBRIC = Form.object_of(
     {
-        "name": forms.TEXT,
-        "type": forms.one_of(("objective", "subjective"), " or "),
-        "description": (forms.TEXT[0], "Whether …"),
-        "levels": forms.list_of(_LEVEL),
-        "edgeCases": forms.list_of(forms.object_of({"situation": forms.TEXT, "guidance": forms.TEXT})),
-        "scoringGuidelines": forms.TEXTS,
+        "name": Form.text(),
+        "type": Form.one_of(("objective", "subjective"), " or "),
+        "description": Form.text("Whether …"),
+        "levels": Form.list_of(_LEVEL),
+        "edgeCases": Form.list_of(Form.object_of({"situation": Form.text(), "guidance": Form.text()})),
+        "scoringGuidelines": Form.list_of(Form.text()),
     }
 )
 
@@ -71,7 +65,7 @@ class NoAnswerError(JudgeError):
     label = ""
 
 
-def draft_rubric(request: RubricDraftRequest, watch: Watch | None = None) -> JudgeRunSize | None:
+def draft_rubric(request: requests.RubricDraftRequest, watch: Watch | None = None) -> JudgeRunSize | None:
     """Have a model draft a rubric and write it to `request.out`. Return the size in a dry run, else None."""
     out = request.out
     if out.exists():
@@ -100,7 +94,7 @@ def _rubric_of(value: Any, name: str) -> Rubric:
     return drafted.rubric(name).model_copy(update={"unreviewed": True})
 
 
-def draft_task(mode: JudgeMode, name: str, form: forms.Form, texts: Mapping[str, str], seed: int) -> JudgeTask:
+def draft_task(mode: JudgeMode, name: str, form: Form, texts: Mapping[str, str], seed: int) -> JudgeTask:
     """Return a task with one question: draft a value of this form. `texts` fill the slots of the prompt `mode`."""
     prompt, wish = load_prompt(mode), digest("".join(texts.values()))
     question = prompt.question("draft", {"slot": SLOT}, texts, form, mark_of(seed, wish))
@@ -109,13 +103,14 @@ def draft_task(mode: JudgeMode, name: str, form: forms.Form, texts: Mapping[str,
 
 
 def draft(
-    request: JudgeRequest, task: JudgeTask, read: Callable[[Any], DraftT], watch: Watch | None
+    request: requests.JudgeRequest, task: JudgeTask, read: Callable[[Any], DraftT], watch: Watch | None
 ) -> DraftT | JudgeRunSize:
     """Return the draft that `read` makes from an output, or the size in a dry run. Raise JudgeError without a draft."""
     session = JudgeSession.of(request, watch)
     if request.dry_run:
         return session.size(task)
-    (part,) = session.ask(task).runs
+    _, judged = session.ask(task)
+    (part,) = judged.runs
 
     def check(value: Any) -> DraftT | Unscored:
         try:
@@ -134,8 +129,8 @@ def draft(
     raise JudgeError(f"the output contains no {noun}: {drafted.reason}: {drafted.detail}")
 
 
-_SCENARIO = forms.object_of({"name": forms.TEXT, "intent": forms.TEXT, "template": (forms.TEXT[0], f"…\n\n{SLOT}")})
-_SCENARIOS = forms.object_of({"scenarios": forms.list_of(_SCENARIO)})
+_SCENARIO = Form.object_of({"name": Form.text(), "intent": Form.text(), "template": Form.text(f"…\n\n{SLOT}")})
+_SCENARIOS = Form.object_of({"scenarios": Form.list_of(_SCENARIO)})
 
 
 class _Scenario(FrozenModel):
@@ -148,7 +143,7 @@ class _Family(FrozenModel):
     scenarios: tuple[_Scenario, ...] = Field(min_length=8)
 
 
-def draft_scenarios(request: ScenariosDraftRequest, watch: Watch | None = None) -> JudgeRunSize | Path:
+def draft_scenarios(request: requests.ScenariosDraftRequest, watch: Watch | None = None) -> JudgeRunSize | Path:
     """Have a model draft eight to ten scenarios. Return the folder of the family, or the call's size in a dry run."""
     if not request.task.strip():
         raise ConfigError("--task is empty: name the domain in a few words")
@@ -219,7 +214,7 @@ class DraftedCases:
         return Unscored(reason="copied", detail="a case with these inputs exists") if is_known else case
 
 
-def draft_cases(request: CasesDraftRequest, watch: Watch | None = None) -> DraftedCases | JudgeRunSize:
+def draft_cases(request: requests.CasesDraftRequest, watch: Watch | None = None) -> DraftedCases | JudgeRunSize:
     """Have a model draft cases, write them and return them.
 
     In a dry run, make no call and return the estimated calls, tokens and costs instead. Raise ComponentError if the
@@ -237,16 +232,16 @@ def draft_cases(request: CasesDraftRequest, watch: Watch | None = None) -> Draft
     session = JudgeSession.of(request.calling(request.model), watch)
     if request.dry_run:
         return session.size(task)
-    results = session.ask(task, on_outcome=drafted.add)
+    _, judged = session.ask(task, on_outcome=drafted.add)
     if unmade := request.count - len(drafted.cases) - drafted.left_out.total():
-        drafted.left_out["; ".join(results.stopped) or "its call was not made"] = unmade
+        drafted.left_out["; ".join(judged.stopped) or "its call was not made"] = unmade
     if not drafted.cases:
         reasons = [f"{count} × {reason}" for reason, count in drafted.left_out.items()]
         raise NoAnswerError(f"{request.model} drafted no case that can be used: {listed(reasons, 3)}")
     return drafted
 
 
-def _task(component: Component, existing: Sequence[Case], request: CasesDraftRequest) -> JudgeTask:
+def _task(component: Component, existing: Sequence[Case], request: requests.CasesDraftRequest) -> JudgeTask:
     """Return the task with a question for each case, under ids that no case has yet."""
     taken = {case.id for case in existing}
     free = (name for number in range(1, 10_000) if (name := f"draft-{number:02}") not in taken)
@@ -254,7 +249,7 @@ def _task(component: Component, existing: Sequence[Case], request: CasesDraftReq
     shown = "\n".join(_inputs_of(case)[:_MAX_EXAMPLE] for case in existing[:_MAX_EXAMPLES])
     texts = {"prompt": component.prompt.text, "schema": schema, "cases": shown}
     truth = "the output text" if component.output == "text" else "the output, as JSON"
-    form: forms.Form = ({}, {"inputs": dict.fromkeys(component.prompt.inputs, forms.TEXT[1]), "ground_truth": truth})
+    form = Form({}, {"inputs": dict.fromkeys(component.prompt.inputs, "…"), "ground_truth": truth})
     prompt, whole = load_prompt("cases"), digest(canonical_json(texts))
     questions = {}
     for number, case_id in enumerate(islice(free, request.count)):

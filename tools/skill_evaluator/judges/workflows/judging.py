@@ -6,35 +6,27 @@ the stages resume independently.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
+from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.calibration.agreement import alerts_of
 from skill_evaluator.judges.calibration.results import JudgeCalibration, read_calibration
 from skill_evaluator.judges.modes import pairwise, panel, regression, scoring
 from skill_evaluator.judges.modes.regression import RegressionResults
-from skill_evaluator.judges.modes.results import (
-    PEOPLE,
-    CascadeDecision,
-    CascadeResult,
-    CascadeStage,
-    Decision,
-    PanelResult,
-)
+from skill_evaluator.judges.modes.results import PEOPLE, CascadeResult, CascadeStage, Decision, PanelResult
 from skill_evaluator.judges.modes.run_outputs import NOT_APPLICABLE, ComparedOutputs, read_compared, read_outputs
 from skill_evaluator.judges.modes.ship_rules import ShipRules, blocking_sentence, dimensions_of
 from skill_evaluator.judges.prompting import judging
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, family_warnings, mitigations_of
-from skill_evaluator.judges.prompting.questions import OutputItem, read_items
+from skill_evaluator.judges.prompting.questions import OutputItem, load_prompt, read_items
 from skill_evaluator.judges.review import queue as review
-from skill_evaluator.judges.workflows import requests
 from skill_evaluator.judges.workflows.requests import JudgedRequest, PairwiseRequest, RegressionRequest, ScoreRequest
 from skill_evaluator.library.config import JudgePolicy, load_settings
-from skill_evaluator.library.options import words_of
-from skill_evaluator.library.rubrics import Criterion, MethodName, load_rubric
+from skill_evaluator.library.rubrics import MethodName, load_rubric
+from skill_evaluator.runner.journal import settings_digest
 from skill_evaluator.runner.session import Watch
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import canonical_json, counted, digest
@@ -42,109 +34,73 @@ from skill_evaluator.text import canonical_json, counted, digest
 JudgedResults = scoring.ScoreResults | pairwise.PairwiseResults | RegressionResults
 STRONG = "strong"  # folder of a cascade's second stage
 _SETTLED: frozenset[review.ReviewReason] = frozenset({"block", "regression", "stakes"})  # reasons other than doubt
-_OMITTED_OPTIONS = {"resume", "judge_run", "dry_run", "batch", "format"}  # absent in the command that resumes a run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """The results of a judge run (None if not computed), and its folder.
-
-    `stopped`: the reasons for calls without an output. `again`: the command to resume; empty if complete.
-    """
-
-    results: Any
-    folder: Path
-    stopped: Sequence[str] = ()
-    again: Sequence[str] = ()
-
-    @property
-    def code(self) -> int:
-        """The exit code of the results, but 4 if the judge run is incomplete and nothing regressed."""
-        code = EXIT_OK if self.results is None else self.results.exit_code
-        return EXIT_INCOMPLETE if self.again and code != EXIT_REGRESSED else code
-
-    @classmethod
-    def of(
-        cls, request: requests.JudgeRequest, first: judging.JudgeResults, last: judging.JudgeResults, results: Any
-    ) -> "Judged":
-        """Build the result of a command; `first` and `last` are the stages of a cascade, or the same stage."""
-        again = [] if last.complete else resume_command(request, first.judging, first.folder, last.stopped)
-        return cls(results=results, folder=first.folder, stopped=last.stopped, again=again)
-
-
-def resume_command(
-    request: requests.JudgeRequest, judge_run: judging.JudgeRun, folder: Path, stopped: Sequence[str]
-) -> list[str]:
-    """Return the words of the command that resumes a judge run; a `--max-cost` that stopped the run is doubled."""
-    if request.max_cost is not None and any("stopped: max_cost" in sentence for sentence in stopped):
-        request = replace(request, max_cost=2 * request.max_cost)
-    options = words_of(request, *(request.__dataclass_fields__.keys() - _OMITTED_OPTIONS))
-    return ["skill-evaluator", "judge", judge_run.mode, *options, "--judge-run", str(folder)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _RubricMode:
-    """The task of a judge run by a rubric, and its units: the outputs or matches to judge.
+class _RubricTask(judging.JudgeTask):
+    """A task by the criteria of `named_rubric`, and its units: the outputs or matches to judge.
 
     `weights` are the judges' weights in a panel.
     """
 
-    task: judging.JudgeTask
     units: Sequence[Any]
-    criteria: Sequence[Criterion]
+    named_rubric: NamedRubric
     weights: panel.Weights
-    left_out: dict[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
-class _ScoreMode(_RubricMode):
+class _ScoreTask(_RubricTask):
     """`judge score`: each output is scored by the criteria."""
 
     @classmethod
-    def read(cls, request: ScoreRequest, session: judging.JudgeSession) -> "_ScoreMode":
+    def read(cls, request: ScoreRequest, session: judging.JudgeSession) -> "_ScoreTask":
         settings = session.configuration.settings
         rubric = _load_criteria(request, session, ("direct_scoring", "reference_based"))
         items, left_out, skill = read_outputs(request, rubric, settings.limits)
-        task = judging.JudgeTask(
+        outputs = list(items.values())
+        return cls(
             mode="score",
             rubric=rubric.rubric.digest,
             criteria=[criterion.id for criterion in rubric.criteria],
             prompts=scoring.prompts_of(rubric.criteria),
-            items={item.id: item.digest for item in items.values()},
-            questions=scoring.score_questions(rubric, list(items.values()), request.seed),
-            warnings=_writer_warnings(session, rubric, [item.model for item in items.values()]),
+            items={item.id: item.digest for item in outputs},
+            questions=scoring.score_questions(rubric, outputs, request.seed),
+            warnings=_writer_warnings(session, rubric, [item.model for item in outputs]),
             paper=rubric.paper,
             rubric_file=rubric.file,
             skill=skill,
             source=str(request.items or request.run),
+            units=outputs,
+            named_rubric=rubric,
+            weights=settings.policy.judge.panel.weights,
+            left_out=left_out,
         )
-        weights = settings.policy.judge.panel.weights
-        return cls(task=task, units=list(items.values()), criteria=rubric.criteria, weights=weights, left_out=left_out)
 
     def judge(self, units: Sequence[OutputItem], calls: judging.JudgeCalls) -> scoring.JudgeScores:
-        return scoring.reduce_scores(units, self.criteria, calls)
+        return scoring.reduce_scores(units, self.named_rubric.criteria, calls)
 
     def decisions(self, judges: Sequence[scoring.JudgeScores]) -> list[Decision]:
-        return review.decisions_on_scores(judges, self.criteria)
+        return review.decisions_on_scores(judges, self.named_rubric.criteria)
 
     def panel(self, judges: Sequence[scoring.JudgeScores]) -> PanelResult:
-        return panel.panel_scores(judges, self.criteria, self.weights)
+        return panel.panel_scores(judges, self.named_rubric.criteria, self.weights)
 
     def results(self, **parts: Any) -> scoring.ScoreResults:
-        return scoring.ScoreResults(left_out=self.left_out, **parts)
+        return scoring.ScoreResults(left_out=dict(self.left_out), **parts)
 
     def review_item(self, unit: OutputItem, judge_run: str) -> review.ReviewItem:
-        return review.scored_item(unit, self.criteria, judge_run)
+        return review.scored_item(unit, self.named_rubric.criteria, judge_run)
 
 
-class _PairMode(_RubricMode):
+class _PairTask(_RubricTask):
     """`judge pairwise`: two outputs are compared by the criteria."""
 
     @classmethod
-    def read(cls, request: PairwiseRequest, session: judging.JudgeSession) -> "_PairMode":
+    def read(cls, request: PairwiseRequest, session: judging.JudgeSession) -> "_PairTask":
         rubric = _load_criteria(request, session, ("pairwise_comparison",))
         items = list(read_items(request.items, pairwise.PairItem).values())
         matches = pairwise.matches_of(items)
-        task = judging.JudgeTask(
+        return cls(
             mode="pairwise",
             rubric=rubric.rubric.digest,
             criteria=[criterion.id for criterion in rubric.criteria],
@@ -156,31 +112,34 @@ class _PairMode(_RubricMode):
             paper=rubric.paper,
             rubric_file=rubric.file,
             source=str(request.items),
+            units=matches,
+            named_rubric=rubric,
+            weights=session.configuration.settings.policy.judge.panel.weights,
         )
-        weights = session.configuration.settings.policy.judge.panel.weights
-        return cls(task=task, units=matches, criteria=rubric.criteria, weights=weights)
 
     def judge(self, units: Sequence[pairwise.PairMatch], calls: judging.JudgeCalls) -> pairwise.JudgePreferences:
-        return pairwise.reduce_matches(units, self.criteria, calls)
+        return pairwise.reduce_matches(units, self.named_rubric.criteria, calls)
 
     def decisions(self, judges: Sequence[pairwise.JudgePreferences]) -> list[Decision]:
-        return review.decisions_on_matches(judges, self.criteria)
+        return review.decisions_on_matches(judges, self.named_rubric.criteria)
 
     def panel(self, judges: Sequence[pairwise.JudgePreferences]) -> PanelResult:
-        return panel.panel_preferences(judges, [*self.task.criteria, pairwise.OVERALL], self.weights)
+        return panel.panel_preferences(judges, [*self.criteria, pairwise.OVERALL], self.weights)
 
     def results(self, **parts: Any) -> pairwise.PairwiseResults:
         return pairwise.PairwiseResults(**parts)
 
     def review_item(self, unit: pairwise.PairMatch, judge_run: str) -> review.ReviewItem:
-        return review.paired_item(unit, self.criteria, judge_run)
+        return review.paired_item(unit, self.named_rubric.criteria, judge_run)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _RegressionMode:
-    """`judge regression`: pairs of a baseline and a candidate. `earlier`: the judge run that --against names."""
+class _RegressionTask(judging.JudgeTask):
+    """`judge regression`: pairs of a baseline and a candidate. `earlier`: the judge run that --against names.
 
-    task: judging.JudgeTask
+    The rubric consists of the dimensions and the ship rules.
+    """
+
     units: Sequence[Any]
     compared: ComparedOutputs
     rules: ShipRules
@@ -189,31 +148,46 @@ class _RegressionMode:
     earlier: RegressionResults | None
 
     @classmethod
-    def read(cls, request: RegressionRequest, session: judging.JudgeSession) -> "_RegressionMode":
+    def read(cls, request: RegressionRequest, session: judging.JudgeSession) -> "_RegressionTask":
         settings = session.configuration.settings
         policy = settings.policy.judge
         compared = read_compared(request, settings.limits)
-        component = settings.policy.components.get(compared.skill or "")
-        high_stakes = "high" in (request.stakes, component.stakes if component else "normal")
-        rules = ShipRules(one_low=policy.one_low, high_stakes=high_stakes)
-        default = dimensions_of(request.dimensions, request.preset, policy.blocking)
-        pairs = [
-            regression.JudgedPair(item=item, dimensions=regression.dimensions_for(item, default, policy.blocking))
-            for item in compared.items.values()
-        ]
-        calibration = read_calibration(request.config, settings)
-        task = _regression_task(compared, pairs, rules, session)
+        pairs, component = list(compared.items.values()), settings.policy.components.get(compared.skill or "")
+        rules = ShipRules(
+            dimensions=dimensions_of(request.dimensions, request.preset, policy.blocking),
+            one_low=policy.one_low,
+            high_stakes="high" in (request.stakes, component.stakes if component else "normal"),
+            blocking=policy.blocking,
+        )
+        by_pair = [regression.rules_for(pair, rules).dimensions for pair in pairs]
+        dimensions = {
+            one.name: {"question": one.question, "blocking": one.blocking} for several in by_pair for one in several
+        }
+        paper = {"dimensions": dimensions, "one_low": rules.one_low, "high_stakes": rules.high_stakes}
+        orders = "every pair is judged in both orders, identical outputs need no call"
         return cls(
-            task=task,
+            mode="regression",
+            rubric=digest(canonical_json(paper)),
+            criteria=list(dimensions),
+            prompts=[regression.PROMPT],
+            items={pair.id: pair.digest for pair in pairs},
+            questions=[one for pair in pairs for one in regression.pair_questions(pair, rules, request.seed)],
+            notes=[orders, *dict.fromkeys(map(blocking_sentence, by_pair)), *compared.notes],
+            warnings=_regression_warnings(compared, session),
+            paper=paper,
+            skill=compared.skill,
+            source=compared.source,
             units=pairs,
             compared=compared,
             rules=rules,
             policy=policy,
-            calibration=calibration,
-            earlier=_read_earlier(request, session, task),
+            calibration=read_calibration(request.config, settings),
+            earlier=_read_earlier(request, session),
         )
 
-    def judge(self, units: Sequence[regression.JudgedPair], calls: judging.JudgeCalls) -> regression.JudgeRegressions:
+    def judge(
+        self, units: Sequence[regression.RegressionItem], calls: judging.JudgeCalls
+    ) -> regression.JudgeRegressions:
         return regression.reduce_regressions(units, calls, self.rules)
 
     def decisions(self, judges: Sequence[regression.JudgeRegressions]) -> list[Decision]:
@@ -247,12 +221,12 @@ class _RegressionMode:
             changes=[] if self.earlier is None else regression.rate_changes(judges, self.earlier.judges),
         )
 
-    def review_item(self, unit: regression.JudgedPair, judge_run: str) -> review.ReviewItem:
-        return review.regression_item(unit, judge_run)
+    def review_item(self, unit: regression.RegressionItem, judge_run: str) -> review.ReviewItem:
+        return review.regression_item(unit, self.rules, judge_run)
 
 
-Mode: TypeAlias = _ScoreMode | _PairMode | _RegressionMode
-"""The mode of a judge run: its task, its units (outputs, matches or pairs) and the methods that differ by mode.
+Task: TypeAlias = _ScoreTask | _PairTask | _RegressionTask
+"""The task of a judge run with its units (outputs, matches or pairs) and the methods that differ by mode.
 
 `read` reads the units of a request. `judge` computes one judge's results on units. `decisions` returns the last judge's
 verdict on each unit, and the reasons to send the unit to human review. `panel` combines the results of several judges.
@@ -260,24 +234,24 @@ verdict on each unit, and the reasons to send the unit to human review. `panel` 
 """
 
 
-def judge(request: JudgedRequest, watch: Watch | None = None) -> Judged | judging.JudgeRunSize:
+def judge(request: JudgedRequest, watch: Watch | None = None) -> judging.Judged | judging.JudgeRunSize:
     """Judge the outputs of a request. In a dry run return the size. Raise JudgeError, RunError or ConfigError."""
     cascade_ids = cascade_judges(request)
     session = judging.JudgeSession.of(request, watch, cascade_ids)
-    mode: Mode
+    task: Task
     if isinstance(request, ScoreRequest):
-        mode = _ScoreMode.read(request, session)
+        task = _ScoreTask.read(request, session)
     elif isinstance(request, PairwiseRequest):
-        mode = _PairMode.read(request, session)
+        task = _PairTask.read(request, session)
     else:
-        mode = _RegressionMode.read(request, session)
+        task = _RegressionTask.read(request, session)
     if request.dry_run:
         notes = [] if cascade_ids is None else ["at most: {1} is called only if {0} is in doubt".format(*cascade_ids)]
-        return session.size(replace(mode.task, notes=[*mode.task.notes, *notes]))
+        return session.size(replace(task, notes=[*task.notes, *notes]))
     if cascade_ids is None:
-        judged = _judge_in_panel(mode, request, session)
+        judged = _judge_in_panel(task, request, session)
     else:
-        judged = _judge_in_cascade(mode, request, session, cascade_ids)
+        judged = _judge_in_cascade(task, request, session, cascade_ids)
     if request.review and judged.again:
         print("items are queued for review once the judge run is complete", file=sys.stderr)
     return judged
@@ -293,52 +267,56 @@ def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
     return names
 
 
-def _judge_in_panel(mode: Mode, request: JudgedRequest, session: judging.JudgeSession) -> Judged:
-    stage = session.ask(mode.task)
-    judges: list[Any] = [mode.judge(mode.units, calls) for calls in stage.runs]
-    joint = mode.panel(judges) if len(judges) > 1 else None
-    results = mode.results(judging=stage.judging.head(mode.task.rubric_file), judges=judges, panel=joint)
-    _write_results(stage.folder, mode.task, results)
-    if request.review and stage.complete:
-        _queue(mode, request, mode.decisions(judges), stage.judging)
-    return Judged.of(request, stage, stage, results)
+def _judge_in_panel(task: Task, request: JudgedRequest, session: judging.JudgeSession) -> judging.Judged:
+    judge_run, judged = session.ask(task)
+    judges: list[Any] = [task.judge(task.units, calls) for calls in judged.runs]
+    joint = task.panel(judges) if len(judges) > 1 else None
+    results = task.results(judging=judge_run.head(task.rubric_file), judges=judges, panel=joint)
+    _write_results(judged.folder, task, results)
+    if request.review and not judged.again:
+        _queue(task, request, task.decisions(judges), judge_run)
+    return replace(judged, results=results)
 
 
 def _judge_in_cascade(
-    mode: Mode, request: JudgedRequest, session: judging.JudgeSession, ids: tuple[str, ...]
-) -> Judged:
-    first = last = replace(session, models=session.models[:1]).ask(mode.task)
-    if not first.complete:
+    task: Task, request: JudgedRequest, session: judging.JudgeSession, ids: tuple[str, ...]
+) -> judging.Judged:
+    judge_run, first = replace(session, models=session.models[:1]).ask(task)
+    last = first
+    if first.again:
         print("{1} is called once {0} has judged all items".format(*ids), file=sys.stderr)
-        return Judged.of(request, first, first, None)
-    judges: list[Any] = [mode.judge(mode.units, calls) for calls in first.runs]
-    cheap, strong = mode.decisions(judges), list[Decision]()
-    questions = by_key((question.unit_id, question) for question in mode.task.questions)
+        return first
+    judges: list[Any] = [task.judge(task.units, calls) for calls in first.runs]
+    cheap, strong = task.decisions(judges), list[Decision]()
+    questions = by_key((question.unit_id, question) for question in task.questions)
     open_units = [
         (unit, decision.item)
-        for unit, decision in zip(mode.units, cheap, strict=True)
+        for unit, decision in zip(task.units, cheap, strict=True)
         if unit.id in questions and not _is_settled(decision)
     ]
     if open_units:
         items = {item for _, item in open_units}
-        task = replace(
-            mode.task,
-            items={item: digest for item, digest in mode.task.items.items() if item in items},
+        open_task = replace(
+            task,
+            items={item: digest for item, digest in task.items.items() if item in items},
             questions=[question for unit, _ in open_units for question in questions[unit.id]],
             warnings=(),
         )
         # The sessions share a budget. A resumed judge run keeps its transport even without --batch.
-        strong_request = replace(request, batch=first.judging.transport == "batch")
+        strong_request = replace(request, batch=judge_run.transport == "batch")
         strong_session = replace(session, models=session.models[1:], request=strong_request)
-        last = strong_session.ask(task, first.folder / STRONG)
-        judges += [mode.judge([unit for unit, _ in open_units], calls) for calls in last.runs]
-        strong = mode.decisions(judges[1:])
+        _, last = strong_session.ask(open_task, first.folder / STRONG)
+        judges += [task.judge([unit for unit, _ in open_units], calls) for calls in last.runs]
+        strong = task.decisions(judges[1:])
     cascade = _cascade_result(ids, cheap, strong)
-    results = mode.results(judging=first.judging.head(mode.task.rubric_file), judges=judges, cascade=cascade)
-    _write_results(first.folder, mode.task, results)
-    if last.complete:
-        _queue(mode, request, cascade.decisions, first.judging)
-    return Judged.of(request, first, last, results)
+    results = task.results(judging=judge_run.head(task.rubric_file), judges=judges, cascade=cascade)
+    _write_results(first.folder, task, results)
+    again = []
+    if last.again:
+        again = judging.resume_command(request, judge_run.mode, first.folder, last.stopped)
+    else:
+        _queue(task, request, cascade.decisions, judge_run)
+    return replace(first, results=results, stopped=last.stopped, again=again)
 
 
 def _is_settled(decision: Decision) -> bool:
@@ -358,7 +336,7 @@ def _cascade_result(ids: Sequence[str], cheap: Sequence[Decision], strong: Seque
         if not _is_settled(decision):
             verdict = "review_required" if verdict == "ship" else verdict if isinstance(verdict, str) else None
             by = PEOPLE
-        decisions.append(CascadeDecision.view(decision, by=by, verdict=verdict))
+        decisions.append(decision.model_copy(update={"by": by, "verdict": verdict}))
     deciders = [decision.by for decision in decisions]
     stages = (
         CascadeStage(judge=ids[0], asked=len(cheap), decided=deciders.count(ids[0])),
@@ -377,41 +355,16 @@ def _write_results(folder: Path, task: judging.JudgeTask, results: JudgedResults
         judging.write_lines(folder / pairwise.VERDICTS, verdicts)
 
 
-def _queue(mode: Mode, request: JudgedRequest, decisions: Sequence[Decision], judge_run: judging.JudgeRun) -> None:
+def _queue(task: Task, request: JudgedRequest, decisions: Sequence[Decision], judge_run: judging.JudgeRun) -> None:
     """Queue the doubtful items and, with --review, a random sample."""
     doubts = [
-        (mode.review_item(unit, judge_run.id), decision.reasons)
-        for unit, decision in zip(mode.units, decisions, strict=True)
+        (task.review_item(unit, judge_run.id), decision.reasons)
+        for unit, decision in zip(task.units, decisions, strict=True)
     ]
     queued = review.select_for_review(doubts, request.review_sample if request.review else 0, judge_run.seed)
     if queued or request.review:
         queue = review.queue_in(request.config)
         print(f"{counted(len(queue.add(queued)), 'item')} queued for review in {queue.folder}", file=sys.stderr)
-
-
-def _regression_task(
-    compared: ComparedOutputs, pairs: Sequence[regression.JudgedPair], rules: ShipRules, session: judging.JudgeSession
-) -> judging.JudgeTask:
-    """Return the task. Its rubric consists of the dimensions and the ship rules."""
-    dimensions = {
-        one.name: {"question": one.question, "blocking": one.blocking} for pair in pairs for one in pair.dimensions
-    }
-    paper = {"dimensions": dimensions, "one_low": rules.one_low, "high_stakes": rules.high_stakes}
-    blocking = dict.fromkeys(blocking_sentence(pair.dimensions) for pair in pairs)
-    orders = "every pair is judged in both orders, identical outputs need no call"
-    return judging.JudgeTask(
-        mode="regression",
-        rubric=digest(canonical_json(paper)),
-        criteria=list(dimensions),
-        prompts=[regression.PROMPT],
-        items={pair.item.id: pair.item.digest for pair in pairs},
-        questions=[one for pair in pairs for one in regression.pair_questions(pair, rules, session.request.seed)],
-        notes=[orders, *blocking, *compared.notes],
-        warnings=_regression_warnings(compared, session),
-        paper=paper,
-        skill=compared.skill,
-        source=compared.source,
-    )
 
 
 def _load_criteria(
@@ -453,9 +406,7 @@ def _regression_warnings(compared: ComparedOutputs, session: judging.JudgeSessio
     return family_warnings(session.models, session.configuration.models, writers, demand, refuse=refuse) + undeclared
 
 
-def _read_earlier(
-    request: RegressionRequest, session: judging.JudgeSession, task: judging.JudgeTask
-) -> RegressionResults | None:
+def _read_earlier(request: RegressionRequest, session: judging.JudgeSession) -> RegressionResults | None:
     """Return the results of the judge run that --against names. Return None if the option is not set.
 
     Raise JudgeError if that run has no results, lacks one of the judges, or had another prompt or other settings of a
@@ -471,15 +422,15 @@ def _read_earlier(
         if not path.exists():
             raise JudgeError(f"--against {request.against}: {path} does not exist; complete that judge run first")
     earlier = regression.read_regressions(path)
-    planned, name = session.planned(task), f"--against {earlier.judging.id}"
+    name = f"--against {earlier.judging.id}"
     earlier_settings = {judge.judge.model_id: judge.judge.settings for judge in earlier.judges}
-    for model_id, settings in planned.judges.items():
-        if model_id not in earlier_settings:
-            raise JudgeError(f"{name}: that run has no judge {model_id}, only {', '.join(earlier_settings)}")
-        if earlier_settings[model_id] != settings:
+    for model in session.models:
+        if model.id not in earlier_settings:
+            raise JudgeError(f"{name}: that run has no judge {model.id}, only {', '.join(earlier_settings)}")
+        if earlier_settings[model.id] != settings_digest(model):
             raise JudgeError(
-                f"{name}: the settings of the judge {model_id} changed since that judge run; judge its pairs again"
+                f"{name}: the settings of the judge {model.id} changed since that judge run; judge its pairs again"
             )
-    if planned.prompts[0] not in earlier.judging.prompts:
+    if load_prompt(regression.PROMPT).identity not in earlier.judging.prompts:
         raise JudgeError(f"{name}: the judge's prompt changed since that judge run; judge its pairs again")
     return earlier

@@ -9,7 +9,7 @@ import sys
 from bisect import insort
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -85,30 +85,28 @@ class CiOptions(ComponentsOption, FixturesOption, ConfigOption):
 class PlannedEvaluation:
     """A run to plan, with its applicable `cases` and the `sizes` of their requests by case id.
 
-    `beside` is the interleaved baseline, and `sizes_beside` has the sizes of its requests. `judge` decides the checks
-    with `expect`.
+    `baseline` is the interleaved baseline with the sizes of its requests. `judge` decides the checks with `expect`.
     """
 
     run: ComponentRun
     kind: ProviderKind
     cases: Mapping[str, Case]
     sizes: Mapping[str, InputSize]
-    beside: PlannedBaseline | None = None
-    sizes_beside: Mapping[str, InputSize] = field(default_factory=dict)
+    baseline: tuple[PlannedBaseline, Mapping[str, InputSize]] | None = None
     judge: tuple[Model, ProviderKind] | None = None
 
     @property
     def calls_each(self) -> int:
         """The number of calls per case, the baseline's included."""
         replicates = self.run.manifest.replicates
-        return replicates + (0 if self.beside is None else replicates_of_baseline(replicates))
+        return replicates + (0 if self.baseline is None else replicates_of_baseline(replicates))
 
     def estimates(self, case_ids: Collection[str]) -> list[tuple[str, CostEstimate]]:
         """Return (model id, cost estimate) for these cases: of the model with its baseline, and of the judge if any."""
         model, replicates = self.run.model, self.run.manifest.replicates
         requests = [(self.sizes, replicates)]
-        if self.beside is not None:
-            requests.append((self.sizes_beside, replicates_of_baseline(replicates)))
+        if self.baseline is not None:
+            requests.append((self.baseline[1], replicates_of_baseline(replicates)))
         parts = [
             estimate({case_id: sizes[case_id] for case_id in case_ids}, model, self.kind, replicates)
             for sizes, replicates in requests
@@ -156,7 +154,7 @@ def _make_run(wanted: PlannedEvaluation, shard: Shard) -> PlannedRun:
         shard=str(shard) if shard.count > 1 else None,
         cases={case_id: manifest.cases[case_id] for case_id in case_ids},
         cost_upper_usd=total_or_none(estimate.cost_upper_usd for _, estimate in estimates),
-        baseline=wanted.beside,
+        baseline=None if wanted.baseline is None else wanted.baseline[0],
         judge=judge,
     )
 
@@ -320,17 +318,14 @@ def with_baseline(wanted: PlannedEvaluation, archive: Archive, policy: Policy) -
         refuse_unfilled(baseline, wanted.cases.values(), component)
         versions = (baseline.version, component.version)
         seed = fresh_seed(archive, model.id, versions, manifest.seed)
-        return replace(
-            wanted,
-            run=replace(wanted.run, manifest=manifest.model_copy(update={"seed": seed})),
-            beside=PlannedBaseline(
-                skill_version=baseline.version,
-                commit=commit,
-                inputs=baseline.prompt.inputs,
-                digests=input_digests(baseline, model),
-            ),
-            sizes_beside=input_sizes(baseline, wanted.cases.values()),
+        planned = PlannedBaseline(
+            skill_version=baseline.version,
+            commit=commit,
+            inputs=baseline.prompt.inputs,
+            digests=input_digests(baseline, model),
         )
+        run = replace(wanted.run, manifest=manifest.model_copy(update={"seed": seed}))
+        return replace(wanted, run=run, baseline=(planned, input_sizes(baseline, wanted.cases.values())))
     except SkillEvaluatorError as problem:
         print(f"warning: {component.name} on {model.id} is called without its baseline: {problem}", file=sys.stderr)
         return wanted
@@ -338,7 +333,7 @@ def with_baseline(wanted: PlannedEvaluation, archive: Archive, policy: Policy) -
 
 def affordable(wanted: Sequence[PlannedEvaluation], cap_usd: float | None) -> list[PlannedEvaluation]:
     """Return the evaluations, without baselines (with a warning) if the cap is enough for the new versions only."""
-    reduced = [replace(pair, beside=None, sizes_beside={}) for pair in wanted]
+    reduced = [replace(pair, baseline=None) for pair in wanted]
     without, with_baselines = (
         total_or_none(part.cost_upper_usd for pair in work for _, part in pair.estimates(pair.cases))
         for work in (reduced, wanted)

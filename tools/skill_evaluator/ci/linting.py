@@ -59,6 +59,7 @@ class LintRequest(cli.LibraryOptions):
     no_cases: bool = cli.rare("Check only versions and records, not schemas and cases.", False)
     fix: bool = cli.flag("Resolve conflict markers in leaderboard.json.")
     platform: cli.PlatformName | None = cli.on_platform("annotate the files with problems")
+    strict: bool = cli.flag("Also fail for unready components and outdated workflows.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -137,13 +137,6 @@ class Plan(FrozenModel):
     forecast: list[Forecast] = []
     retiring: list[str] = Field(default=[], exclude_if=lambda lines: not lines)
 
-    def run(self, run_id: str) -> PlannedRun:
-        """Return the run with this id in the plan. Raise PlanError if there is none."""
-        runs = {run.id: run for run in self.runs}
-        if run_id not in runs:
-            raise PlanError(f"the plan has no run '{run_id}' {nearest(run_id, list(runs))}")
-        return runs[run_id]
-
     def job_of(self, run: PlannedRun) -> str:
         """Return the id of the job that makes a run, or the id of the run if no job does."""
         return next((job.id for job in self.jobs if run.id in job.runs), run.id)
@@ -184,11 +177,15 @@ def sha256_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def planned_request(request: RequestT, plan: Plan, run: PlannedRun) -> RequestT:
+def planned_request(request: RequestT, plan: Plan, run_id: str) -> RequestT:
     """Return the request that makes a planned run, or resumes it if its folder exists.
 
-    Raise PlanError if the request names another component or model, or has no results folder.
+    Raise PlanError if there is no such run, or if the request names another component or model, or no results folder.
     """
+    runs = {run.id: run for run in plan.runs}
+    if run_id not in runs:
+        raise PlanError(f"the plan has no run '{run_id}' {nearest(run_id, list(runs))}")
+    run = runs[run_id]
     if request.skill not in ("", run.skill) or request.models not in ((), (run.model_id,)):
         raise PlanError(
             f"{run.id} of the plan is component '{run.skill}' on model {run.model_id}: "

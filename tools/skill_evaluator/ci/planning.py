@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatch
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from skill_evaluator import __version__
 from skill_evaluator.ci import matrix
@@ -63,6 +63,7 @@ class PlanRequest(matrix.CiOptions, cli.FormatOption):
     drift: bool = cli.rare("Plan recorded versions again, to detect a changed model.", False)
     dry_run: bool = cli.rare("Plan jobs that make no call.", False)
     platform: cli.PlatformName | None = cli.on_platform("write outputs, summary, annotations")
+    out: Path = cli.rare("File to write the plan to.", Path("plan.json"), metavar="FILE")
 
 
 def make_plan(request: PlanRequest) -> Plan:

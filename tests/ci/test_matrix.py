@@ -9,17 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.checks import check_of
-from skill_evaluator.ci.matrix import (
-    PlannedEvaluation,
-    affordable,
-    capped,
-    environment_of,
-    outputs_of,
-    packed,
-    runs_of,
-    with_limits,
-)
-from skill_evaluator.ci.plan import PlannedBaseline, PlannedJob, PlannedRun
+from skill_evaluator.ci.plan import PlannedBaseline, PlannedJob, PlannedRun, environment_of, outputs_of
+from skill_evaluator.ci.planning import PlannedEvaluation, affordable, capped, packed, runs_of, with_limits
 from skill_evaluator.errors import PlanError
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component

@@ -10,14 +10,14 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from skill_evaluator.ci import plan as ci
-from skill_evaluator.ci.matrix import CiOptions
+from skill_evaluator.ci.plan import CiOptions
 from skill_evaluator.display import MIN_CASES_FOR_INTERVAL
 from skill_evaluator.display.safe_text import abridged, value_pair, visible
 from skill_evaluator.errors import InternalError, LeaderboardError, PlanError, RunError, SkillEvaluatorError
@@ -49,6 +49,8 @@ _MAX_NOTE_BYTES = 1000
 _MAX_LISTED = 3
 _MAX_LOST_FIELDS = 3  # lost fields named per model
 _INDEX = re.compile(r"\[\d+\]")
+Part = tuple[Path, Manifest] | str
+"""An accepted run folder with its manifest, or a remark on an ignored folder or a missing job."""
 ArrivedFolder = tuple[Path, str | None, Manifest | RunError]
 """A run folder, the job of its artifact (None if unknown), and its manifest or the error of reading it."""
 
@@ -68,20 +70,19 @@ class CollectRequest(CiOptions, FormatOption):
 class ArrivedRun:
     """One run of the plan, joined from its shards, with the run folders that arrived below `root`.
 
-    An interleaved baseline is a run of its own. `parts` has each accepted run folder with the planned manifest of its
-    shard, and a remark on each ignored folder and each missing job. `judge` is the planned judge's model id. `skipped`
-    means that all jobs of the run were skipped.
+    An interleaved baseline is a run of its own. `judge` is the planned judge's model id. `skipped` means that all jobs
+    of the run were skipped.
     """
 
     root: Path
     manifest: Manifest
-    parts: Sequence[tuple[Path, Manifest] | str]
+    parts: Sequence[Part]
     judge: str | None
     skipped: bool
 
     @property
     def folders(self) -> dict[Path, Manifest]:
-        """The planned manifest of the shard in each accepted run folder."""
+        """The manifest of each accepted run folder."""
         return dict(part for part in self.parts if not isinstance(part, str))
 
     @property
@@ -95,13 +96,12 @@ def collect(request: CollectRequest) -> ci.Outcome:
     """Score the outputs of a plan's jobs, write the records and outcome.json, and return the outcome."""
     plan, runs = _read_arrivals(request)
     is_drift = plan.trigger == "drift"
-    scored, problems = _score_runs(runs, request)
-    records = {record.run_id: record for _, record in scored if record is not None}
+    scored, records, problems = _score_runs(runs, request)
     verdicts, undecided = _verdicts(records.values(), request, again=is_drift)
     for verdict in verdicts if is_drift else ():
         for run_id, drift in drifts_in(verdict).items():
             _write(records[run_id].model_copy(update={"drift": drift}), request)
-    arrived = {outcome.run_id: run for (outcome, _), run in zip(scored, runs, strict=True)}
+    arrived = {outcome.run_id: run for outcome, run in zip(scored, runs, strict=True)}
     lost_values: dict[str | None, list[ci.LostValue]] = {}
     for model in (model for verdict in verdicts for model in verdict.models if model.lost_fields and not is_drift):
         before, after = (records.get(run.run_id) if run else None for run in (model.baseline, model.candidate))
@@ -114,8 +114,8 @@ def collect(request: CollectRequest) -> ci.Outcome:
             else:
                 lost_values[after.run_id] = values
     outcomes = []
-    for outcome, record in scored:
-        problem = undecided.get(outcome.skill) if record else None
+    for outcome in scored:
+        problem = undecided.get(outcome.skill) if outcome.run_id in records else None
         reasons = (outcome.reason, f"no verdict: {visible(str(problem))}" if problem else "")
         update = {"lost_values": lost_values.get(outcome.run_id, []), "reason": "; ".join(filter(None, reasons))}
         outcomes.append(outcome.model_copy(update=update))
@@ -132,14 +132,15 @@ def collect(request: CollectRequest) -> ci.Outcome:
 
 def _score_runs(
     runs: Sequence[ArrivedRun], request: CollectRequest
-) -> tuple[list[tuple[ci.RunOutcome, Record | None]], list[SkillEvaluatorError]]:
-    """Score the runs. Return their outcomes with their records (or None) in the order of the plan, and the errors.
+) -> tuple[list[ci.RunOutcome], dict[str, Record], list[SkillEvaluatorError]]:
+    """Score the runs. Return their outcomes in the order of the plan, the records by run id, and the errors.
 
     Small runs are scored first, each within an equal share of the remaining `limits.collect_seconds`, so no run is cut
     short unless all runs together take longer.
     """
     deadline = time.monotonic() + request.configuration.settings.limits.collect_seconds
-    scored: dict[int, tuple[ci.RunOutcome, Record | None]] = {}
+    scored: dict[int, ci.RunOutcome] = {}
+    records: dict[str, Record] = {}
     problems: list[SkillEvaluatorError] = []
     for index in sorted(range(len(runs)), key=lambda index: runs[index].output_bytes):
         now, run = time.monotonic(), runs[index]
@@ -149,8 +150,9 @@ def _score_runs(
         if isinstance(result, SkillEvaluatorError):
             problems.append(result)
             result = _run_outcome(run, "missing", *remarks, f"not collected: {visible(str(result))}"), None
-        scored[index] = result
-    return [scored[index] for index in range(len(runs))], problems
+        scored[index], record = result
+        records |= {} if record is None else {record.run_id: record}
+    return [scored[index] for index in range(len(runs))], records, problems
 
 
 def _read_arrivals(request: CollectRequest) -> tuple[ci.Plan, list[ArrivedRun]]:
@@ -402,17 +404,11 @@ def _join(
     folders: Sequence[ArrivedFolder],
     notes: Mapping[str, str],
 ) -> ArrivedRun:
-    parts, accepted, absent_jobs = list[tuple[Path, Manifest] | str](), list[Manifest](), list[str]()
+    parts, absent_jobs = list[Part](), list[str]()
     for run, planned in shards:
         job = plan.job_of(run)
-        arrived = [each for each in folders if _is_of(each, planned, job)]
-        for folder, _, manifest in arrived:
-            problem = str(manifest) if isinstance(manifest, RunError) else _differences(manifest, planned)
-            if problem or isinstance(manifest, RunError):
-                parts.append(f"{visible(str(folder.relative_to(root)))} is ignored: {problem}")
-            else:
-                parts.append((folder, planned))
-                accepted.append(manifest)
+        arrived = list(_parts_of(planned, job, root, folders))
+        parts += arrived
         if not arrived:
             absent_jobs.append(job)
             manifests = (manifest for _, _, manifest in folders if isinstance(manifest, Manifest))
@@ -420,6 +416,7 @@ def _join(
             others = f"; the folder has runs of other plans: {listed(sorted(invocations), _MAX_LISTED)}"
             parts.append(notes.get(job) or f"no artifact of {job} arrived{others * bool(invocations)}")
     (run, first), *_ = shards
+    accepted = [part[1] for part in parts if not isinstance(part, str)]
     whole = run.model_copy(update={"shard": None})
     run_id, counterpart = whole.run_id(plan.invocation), whole.run_id(plan.invocation, BASELINE)
     if first.role == BASELINE:
@@ -441,13 +438,19 @@ def _join(
     )
 
 
-def _is_of(arrived: ArrivedFolder, planned: Manifest, job: str) -> bool:
-    """Return whether a folder has the run id of a planned run and is in the artifact of its job, or of no job."""
-    folder, job_of_artifact, manifest = arrived
-    ids, is_of_component = [folder.name], True
-    if isinstance(manifest, Manifest):
-        ids, is_of_component = [*ids, manifest.run_id], manifest.skill == planned.skill
-    return planned.run_id in ids and (job_of_artifact == job or (job_of_artifact is None and is_of_component))
+def _parts_of(planned: Manifest, job: str, root: Path, folders: Iterable[ArrivedFolder]) -> Iterator[Part]:
+    """Yield the folders with the run id of a planned shard that are in the artifact of its job, or of no job."""
+    for folder, job_of_artifact, manifest in folders:
+        ids, is_of_component = [folder.name], True
+        if isinstance(manifest, Manifest):
+            ids, is_of_component = [*ids, manifest.run_id], manifest.skill == planned.skill
+        if planned.run_id not in ids or not (job_of_artifact == job or (job_of_artifact is None and is_of_component)):
+            continue
+        problem = str(manifest) if isinstance(manifest, RunError) else _differences(manifest, planned)
+        if problem or isinstance(manifest, RunError):
+            yield f"{visible(str(folder.relative_to(root)))} is ignored: {problem}"
+        else:
+            yield folder, manifest
 
 
 def read_outputs(run: ArrivedRun) -> tuple[dict[Call, Replicate], list[str]]:
@@ -458,11 +461,11 @@ def read_outputs(run: ArrivedRun) -> tuple[dict[Call, Replicate], list[str]]:
         if isinstance(part, str):
             remarks.append(part)
             continue
-        folder, planned = part
+        folder, manifest = part
         replicates, problems = _read_journal(folder)
-        outputs.append((planned, replicates))
+        outputs.append((manifest, replicates))
         path = folder.relative_to(run.root)
-        if unplanned := sum(not planned.includes(replicate.call) for replicate in replicates):
+        if unplanned := sum(not manifest.includes(replicate.call) for replicate in replicates):
             problems.append(f"{path}: {counted(unplanned, 'output')} of unplanned calls ignored")
         try:
             stopped = read_record(folder / journal.RECORD).stopped

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from skill_evaluator.checking.lint import LintResult, lint_component, unknown_names
 from skill_evaluator.ci.layout import EVALUATE, WORKFLOWS, stale_workflows
-from skill_evaluator.ci.matrix import environment_of, environment_of_program, key_variable_of, secrets_for
+from skill_evaluator.ci.plan import environment_of, environment_of_program, key_variable_of, secrets_for
 from skill_evaluator.errors import ComponentError, ConfigError, GitError, SkillEvaluatorError
 from skill_evaluator.files import StrictModel, read_text
 from skill_evaluator.identifiers import is_component_name

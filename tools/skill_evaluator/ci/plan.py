@@ -4,10 +4,13 @@
 """
 
 import hashlib
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import Field, NonNegativeInt
 from pydantic.json_schema import SkipJsonSchema
@@ -17,14 +20,21 @@ from skill_evaluator import identifiers as ids
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, PlanError
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.files import FrozenModel, read_json, read_versioned, validated
-from skill_evaluator.library.config import Limits, Policy
+from skill_evaluator.library import options as cli
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import Limits, Model, Policy
 from skill_evaluator.library.prompts import DOCUMENT, UsedInputs
+from skill_evaluator.library.sources import numbered, recorded_in, recorded_rows
 from skill_evaluator.library.versions import Problem
-from skill_evaluator.runner.journal import MANIFEST, Manifest, RunPlan, run_id_of
+from skill_evaluator.providers import Configuration, key_variables, read_configuration
+from skill_evaluator.providers.base import ProviderKind
+from skill_evaluator.records.archive import Archive
+from skill_evaluator.repository import Repository
+from skill_evaluator.runner.journal import MANIFEST, Manifest, RunPlan, run_id_of, slug
 from skill_evaluator.runner.prices import Forecast
 from skill_evaluator.runner.schedule import Shard, replicates_of_baseline
 from skill_evaluator.stats import by_key
-from skill_evaluator.text import nearest
+from skill_evaluator.text import is_generated, nearest
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.decide.rules import exit_code_of
 
@@ -33,6 +43,48 @@ OUTCOME = "outcome.json"
 RECORDS = "records"  # folder with files COMPONENT/RUN_ID.json
 Status = Literal["complete", "incomplete", "refused", "skipped", "missing"]
 RequestT = TypeVar("RequestT", bound=EvaluationRequest)
+
+
+@cli.options
+class CiOptions(cli.ComponentsOption, cli.FixturesOption, cli.ConfigOption):
+    """The options that `ci plan` and `ci collect` share: the folders, and branches with more records."""
+
+    recorded: tuple[str, ...] = cli.rare("Also read the records on this branch; repeatable.", (), metavar="REF")
+
+    @cached_property
+    def configuration(self) -> Configuration:
+        """The contents of models.yaml and settings.yaml."""
+        return read_configuration(self.config)
+
+    @cached_property
+    def repository(self) -> Repository:
+        """The git repository of the components. Raise GitError if there is none."""
+        return Repository(self.components)
+
+    @cached_property
+    def folder(self) -> str:
+        """The path of the components folder, relative to the root of the repository."""
+        return self.repository.relative_path(self.components)
+
+    def component(self, skill: str) -> Component:
+        """Read a component; its version is numbered by the records if the prompt declares none."""
+        component = load_component(self.components, skill, self.configuration.settings.limits, self.fixtures)
+        return replace(component, version=self.version_of(skill, component.version, component.digests))
+
+    def version_of(self, skill: str, version: str, digests: Mapping[str, str]) -> str:
+        """Return `version`. If it is generated, renumber it by the records here and on the `recorded` branches."""
+        if not (self.recorded and is_generated(version)):
+            return version
+        repository, board = self.repository, self.components / skill / "leaderboard.json"
+        commits = filter(None, map(repository.commit, self.recorded))
+        path = repository.relative_path(board)
+        blobs = filter(None, (repository.files(commit, self.folder).get(path) for commit in commits))
+        texts = repository.contents(blobs).values()
+        return numbered(digests, [*recorded_in(board), *chain.from_iterable(map(recorded_rows, texts))])
+
+    def archive(self, component: Component) -> Archive:
+        """Open the archive of a component's records, here and on the `recorded` branches."""
+        return Archive(component, self.repository if self.recorded else None, self.recorded)
 
 
 class PlannedBaseline(FrozenModel):
@@ -93,6 +145,38 @@ class PlannedRun(RunPlan):
         """Return the run id in an invocation, which names the run folder. For the baseline, `mark` is "baseline"."""
         shard = None if self.shard is None else Shard.parse(self.shard)
         return run_id_of(invocation, self.skill, self.model_id, shard, mark)
+
+
+def key_variable_of(model: Model, kind: ProviderKind) -> str:
+    """Return the first variable that may hold a model's key. Return "" if the model needs no key."""
+    return next(iter(secrets_for(model, kind)), "")
+
+
+def secrets_for(model: Model, kind: ProviderKind) -> tuple[str, ...]:
+    """Return the names of the secrets that may hold a model's key. Return () if the model needs no key."""
+    return () if model.auth == "oidc" else key_variables(model, kind)
+
+
+def environment_of_program(name: str) -> str:
+    """Return the CI environment whose secret holds the variables of a component's program."""
+    return f"eval-program-{slug(name)}"
+
+
+def environment_of(model: Model, kind: ProviderKind) -> str:
+    """Return the CI environment of a model's key, named after `api_key_env`, or else after provider and place.
+
+    It is `eval-no-key` for a `base_url` that needs no key. With `auth: oidc` the environment holds no key, but is
+    part of the identity that the vendor trusts.
+    """
+    if model.api_key_env is not None:
+        name = model.api_key_env.removesuffix("_API_KEY")
+    elif model.place is not None:
+        name = f"{model.provider}-{model.place}"
+    elif model.auth == "key" and kind.key_variables and not key_variables(model, kind):
+        name = "no-key"
+    else:
+        name = model.provider
+    return "eval-" + re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 class PlannedJob(FrozenModel):
@@ -165,6 +249,21 @@ class Plan(FrozenModel):
             }
             yield run, new.model_copy(update={"beside": baseline_fields["run_id"]})
             yield run, new.model_copy(update=baseline_fields)
+
+
+def outputs_of(plan: Plan) -> dict[str, Any]:
+    """Return the outputs of the planning job: the `matrix` of jobs, and the numbers of `jobs` and `faults`."""
+    runs = {run.id: run for run in plan.runs}
+    matrix = [
+        {
+            "id": job.id,
+            "environment": job.environment,
+            "keys": job.keys,
+            "runs": "\n".join(f"{run_id} {runs[run_id].skill} {runs[run_id].model_id}" for run_id in job.runs),
+        }
+        for job in plan.jobs
+    ]
+    return {"matrix": {"include": matrix}, "jobs": len(plan.jobs), "faults": len(plan.faults)}
 
 
 def read_plan(path: Path) -> Plan:

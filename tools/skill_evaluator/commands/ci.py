@@ -6,8 +6,7 @@ from pathlib import Path
 
 from skill_evaluator.ci import collecting, publishing
 from skill_evaluator.ci.collecting import CollectRequest
-from skill_evaluator.ci.matrix import outputs_of
-from skill_evaluator.ci.plan import read_outcome, sha256_of
+from skill_evaluator.ci.plan import outputs_of, read_outcome, sha256_of
 from skill_evaluator.ci.planning import PlanRequest, make_plan
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.ci.publishing import PublishRequest

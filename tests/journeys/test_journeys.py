@@ -24,7 +24,7 @@ from tests.support.rubrics import some_criterion
 CARELESS = f"{PROMPT} Do it carelessly."
 
 
-def last_lines(text: str, count: int = 5) -> str:
+def last_lines(text: str, count: int = 6) -> str:
     return "\n".join(text.splitlines()[-count:])
 
 

@@ -133,7 +133,7 @@ def lint(request: LintRequest) -> LintedLibrary:
 
 def _with_judge_key(linted: LintResult, config: Path, configuration: Configuration) -> LintResult:
     policy, models = configuration.settings.policy, {model.id: model for model in configuration.models}
-    judge = models.get((policy.judge_of(linted.name) or policy.judge).model or "")
+    judge = models.get(policy.judge_of(linted.name) or policy.judge.model or "")
     is_judged = any(check.kind == "expect" for check in linted.checks)
     if judge is None or not is_judged or not (config.parent / WORKFLOWS / EVALUATE).exists():
         return linted

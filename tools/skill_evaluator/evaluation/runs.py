@@ -138,8 +138,8 @@ def judge_of(
     if not any(case.sentences for case in cases):
         return None, selected
     name = component.name
-    component_policy = settings.policy.judge_of(name)
-    judge_id = (component_policy or settings.policy.judge).model
+    own_judge = settings.policy.judge_of(name)
+    judge_id = own_judge or settings.policy.judge.model
     if judge_id is None:
         raise ConfigError(
             f"'{name}' has `expect` checks but no judge: set policy.judge.model or policy.components.{name}.judge in "
@@ -147,7 +147,7 @@ def judge_of(
         )
     (judge,) = select_models(models, (judge_id,))
     same_models = [model for model in selected if (model.provider, model.api_name) == (judge.provider, judge.api_name)]
-    if component_policy is not None or not same_models:
+    if own_judge is not None or not same_models:
         return judge, selected
     if len(same_models) == len(selected) or len(selected) < len(models):
         raise ConfigError(

@@ -61,24 +61,7 @@ class JudgePanel(StrictModel):
     same_family: Literal["refuse", "allow"] = Field(default="refuse", description="judges of the output's model family")
 
 
-class ComponentJudge(StrictModel):
-    """The model that judges a component's `expect` checks and, in CI, compares its new outputs with pinned ones."""
-
-    model: ModelId
-    preset: Literal["default", "chat", "code", "checklist"] = "default"
-    dimensions: tuple[str, ...] = Field(default=(), description="dimensions in place of the preset's")
-
-
 FileKind = Literal["pdf", "image"]
-
-
-def _with_defaults(judge: Any) -> Any:
-    return {"model": judge} if isinstance(judge, str) else judge
-
-
-DeclaredJudge = Annotated[
-    ComponentJudge, BeforeValidator(_with_defaults, json_schema_input_type=ModelId | ComponentJudge)
-]
 
 
 class JudgePolicy(StrictModel):
@@ -91,7 +74,7 @@ class JudgePolicy(StrictModel):
     panel: JudgePanel = JudgePanel()
     cascade: tuple[ModelId, ModelId] | None = Field(default=None, description="cheap judge; judge of undecided outputs")
     alert_above: Share | dict[str, Share] | None = Field(default=None, description="share of regressions that alerts")
-    calibration: str | None = Field(default=None, description="folder of `judge calibrate`, to correct shares")
+    calibration: str | None = Field(default=None, description="results file of `judge calibrate`, to correct shares")
 
     def allowed(self, dimensions: Iterable[str]) -> Mapping[str, float]:
         """Return `alert_above` by dimension; a number applies to all `dimensions`. Return {} if it is not set."""
@@ -322,7 +305,7 @@ class ComponentPolicy(StrictModel):
     critical_cases: tuple[str, ...] = Field(default=(), description="cases whose loss of `harm` is a regression")
     unstable_cases: dict[str, UnstableCase] = Field(default={}, description="cases that decide nothing, by id")
     stakes: Literal["normal", "high"] = Field(default="normal", description="high: a person decides what ships")
-    judge: DeclaredJudge | None = Field(default=None, description="judge of `expect` checks and of new outputs in CI")
+    judge: ModelId | None = Field(default=None, description="judge of `expect` checks")
 
 
 class Policy(StrictModel):
@@ -339,8 +322,8 @@ class Policy(StrictModel):
     components: dict[str, ComponentPolicy] = {}
     judge: JudgePolicy = JudgePolicy()
 
-    def judge_of(self, skill: str) -> ComponentJudge | None:
-        """Return the judge of a component, or None if its policy names none."""
+    def judge_of(self, skill: str) -> ModelId | None:
+        """Return the id of a component's own judge, or None if its policy names none."""
         component_policy = self.components.get(skill)
         return None if component_policy is None else component_policy.judge
 

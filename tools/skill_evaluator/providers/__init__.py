@@ -51,11 +51,9 @@ def read_configuration(folder: Path) -> Configuration:
     kinds = kinds_of(models, str(folder / "models.yaml"))
     ids = [model.id for model in models]
     for name, policy in settings.policy.components.items():
-        if policy.judge is not None and policy.judge.model not in ids:
+        if policy.judge is not None and policy.judge not in ids:
             where = f"{folder / 'settings.yaml'}: policy.components.{name}.judge"
-            raise ConfigError(
-                f"{where}: no model '{policy.judge.model}' in models.yaml {nearest(policy.judge.model, ids)}"
-            )
+            raise ConfigError(f"{where}: no model '{policy.judge}' in models.yaml {nearest(policy.judge, ids)}")
     return Configuration(settings=settings, models=models, kinds=kinds, keys=read_keys(models, kinds))
 
 

@@ -146,20 +146,25 @@ def replicates_of_baseline(replicates: int) -> int:
 def interleaved(schedules: Sequence[Sequence[Call]]) -> list[tuple[int, Call]]:
     """Return the calls of several runs in turns, each with the index of its run.
 
-    Each replicate of a case is called in all runs before the next case. The run that begins alternates.
+    The run with the most replicates has one in each round; those of a shorter run are spread evenly over the rounds. In
+    a round, a case is called in all runs before the next case. The run that begins alternates.
 
     >>> first = schedule_calls(["a", "b"], 1)
     >>> [(index, call.case_id) for index, call in interleaved([first, first])]
     [(0, 'a'), (1, 'a'), (1, 'b'), (0, 'b')]
+    >>> [index for index, _ in interleaved([schedule_calls(["a"], 4), schedule_calls(["a"], 2)])]
+    [0, 1, 0, 1, 0, 0]
     """
     case_ids = dict.fromkeys(call.case_id for schedule in schedules for call in schedule)
     order = {case_id: position for position, case_id in enumerate(case_ids)}
+    counts = [max((call.replicate + 1 for call in schedule), default=1) for schedule in schedules]
+    rounds, fewest = max(counts), min(counts)
     turns = []
     for index, schedule in enumerate(schedules):
         for call in schedule:
-            position = order[call.case_id]
-            turn = (call.replicate, position, (index + call.replicate + position) % len(schedules))
-            turns.append((turn, index, call))
+            position, round_index = order[call.case_id], call.replicate * rounds // counts[index]
+            first = (index + round_index * fewest // rounds + position) % len(schedules)
+            turns.append(((round_index, position, first), index, call))
     return [(index, call) for _, index, call in sorted(turns, key=itemgetter(0))]
 
 

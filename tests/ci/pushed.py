@@ -78,7 +78,7 @@ class PushedLibrary(GitRepository):
             "fixtures": self.root / "fixtures",
             "config": self.root / ".evaluator",
         }
-        code = command.plan(command.PlanOptions(base=base, out=out, **{**places, **options}))
+        code = command.plan(command.PlanRequest(base=base, out=out, **{**places, **options}))
         assert code == 0
         return read_plan(out)
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator import __version__
-from skill_evaluator.ci.collecting import GatheredRun, answers_size, find_arrivals, gather, parts_of_runs
+from skill_evaluator.ci.collecting import ArrivedRun, find_arrivals, read_outputs
 from skill_evaluator.ci.plan import Plan, PlannedJob, PlannedRun
 from skill_evaluator.files import json_text
 from skill_evaluator.records.summaries import Server
 from skill_evaluator.runner.journal import Manifest
-from skill_evaluator.runner.schedule import Call
+from skill_evaluator.runner.schedule import Call, Replicate
 
 from tests.ci.test_plan import PLAN
 
@@ -49,9 +49,17 @@ def every(entry: PlannedRun, text: str = "t") -> list[tuple[str, int, str | None
     return [(case_id, replicate, text) for case_id in entry.cases for replicate in range(entry.replicates)]
 
 
-def only(artifacts: Path, plan: Plan = PLAN) -> GatheredRun:
-    (parts,) = parts_of_runs(plan)
-    return gather(parts, find_arrivals(artifacts, plan))
+def only(artifacts: Path, plan: Plan = PLAN) -> ArrivedRun:
+    (run,) = find_arrivals(artifacts, plan)
+    return run
+
+
+def outputs(run: ArrivedRun) -> dict[Call, Replicate]:
+    return read_outputs(run)[0]
+
+
+def remarks(run: ArrivedRun) -> list[str]:
+    return read_outputs(run)[1]
 
 
 def test_shards_are_merged_into_one_run(tmp_path: Path) -> None:
@@ -59,7 +67,7 @@ def test_shards_are_merged_into_one_run(tmp_path: Path) -> None:
     server = Server(concurrency=4, version="0.11.0")
     arrive(tmp_path, SECOND, every(SECOND), created="2024-01-01T00:01:00Z", server=server)
     found = only(tmp_path)
-    assert len(found.answers) == found.manifest.calls == 9
+    assert len(outputs(found)) == found.manifest.calls == 9
     assert found.manifest.server == server
     assert found.manifest.run_id == FIRST.run_id(PLAN.invocation).removesuffix("-1of2")
     assert (found.manifest.shard, found.manifest.created) == (None, "2024-01-01T00:01:00Z")
@@ -69,7 +77,7 @@ def test_shards_are_merged_into_one_run(tmp_path: Path) -> None:
 def test_artifacts_are_found_at_any_depth(tmp_path: Path) -> None:
     for number, folder in enumerate((".", "run", "artifact/components/evals/results")):
         arrive(tmp_path / str(number) / folder, FIRST, every(FIRST))
-        assert len(only(tmp_path / str(number)).answers) == 6, folder
+        assert len(outputs(only(tmp_path / str(number)))) == 6, folder
 
 
 TEXTS = ("model_id", "skill", "provider", "scenario", "beside", "audit", "judging", "evaluator_version")
@@ -96,8 +104,8 @@ def test_run_that_differs_from_the_plan_is_ignored(tmp_path: Path) -> None:
         folder = arrive(artifacts, FIRST, every(FIRST), **changed)
         arrive(artifacts, SECOND, every(SECOND))
         found = only(artifacts)
-        assert {call.case_id for call in found.answers} == {"three"}, words
-        (remark,) = (remark for remark in found.remarks if "is ignored" in remark)
+        assert {call.case_id for call in outputs(found)} == {"three"}, words
+        (remark,) = (remark for remark in remarks(found) if "is ignored" in remark)
         assert remark.startswith(f"{FIRST.id}/{folder.name} is ignored: {words}")
 
 
@@ -107,7 +115,7 @@ def test_generated_version_of_a_job_is_that_of_the_plan(tmp_path: Path) -> None:
     for entry in entries:
         arrive(tmp_path, entry, every(entry), skill_version="0.1.0+3af3d45f")
     found = only(tmp_path, PLAN.model_copy(update={"runs": entries}))
-    assert len(found.answers) == 9
+    assert len(outputs(found)) == 9
     assert found.manifest.skill_version == "0.3.0+3af3d45f"
 
 
@@ -131,22 +139,22 @@ def test_artifact_counts_for_its_own_job_alone(tmp_path: Path) -> None:
     found = only(tmp_path / "all")
     assert not found.folders
     (target / f"{SECOND.id}.skipped").write_text("I say so\n")
-    assert "I say so" not in only(tmp_path / "all").remarks
+    assert "I say so" not in remarks(only(tmp_path / "all"))
 
 
 def test_outputs_of_unplanned_calls_are_ignored(tmp_path: Path) -> None:
     beyond: list[tuple[str, int, str | None]] = [("one", 3, "t"), ("one", -1, "t"), ("three", 0, "t"), ("x", 0, "t")]
     folder = arrive(tmp_path, FIRST, [*every(FIRST), *beyond])
     found = only(tmp_path)
-    assert found.answers.keys() == {Call(case, index) for case, index, _ in every(FIRST)}
+    assert outputs(found).keys() == {Call(case, index) for case, index, _ in every(FIRST)}
     left_out = f"{FIRST.id}/{folder.name}: 3 outputs of unplanned calls ignored"
-    assert left_out in found.remarks  # a replicate below 0 is no journal line at all
+    assert left_out in remarks(found)  # a replicate below 0 is no journal line at all
 
 
 def test_repeated_call_keeps_its_first_output(tmp_path: Path) -> None:
     arrive(tmp_path / "1", FIRST, [("one", 0, None), ("one", 1, "first"), ("two", 0, None)])
     arrive(tmp_path / "2", FIRST, [("one", 0, "second"), ("one", 1, "second"), ("two", 0, None)])
-    answers = only(tmp_path).answers
+    answers = outputs(only(tmp_path))
     texts = {call: one.completion.text if one.completion else None for call, one in answers.items()}
     assert texts == {Call("one", 0): "second", Call("one", 1): "first", Call("two", 0): None}
 
@@ -157,9 +165,9 @@ def test_invalid_journal_costs_its_job_alone(tmp_path: Path) -> None:
         arrive(tmp_path, FIRST, line)
         arrive(tmp_path, SECOND, every(SECOND))
         found = only(tmp_path)
-        assert {call.case_id for call in found.answers} == {"three"}, line
-        assert any("not a journal line" in remark for remark in found.remarks), line
-        assert not any(str(tmp_path) in remark for remark in found.remarks), line
+        assert {call.case_id for call in outputs(found)} == {"three"}, line
+        assert any("not a journal line" in remark for remark in remarks(found)), line
+        assert not any(str(tmp_path) in remark for remark in remarks(found)), line
 
 
 def test_unreadable_manifest_is_ignored_with_the_reason(tmp_path: Path) -> None:
@@ -168,14 +176,14 @@ def test_unreadable_manifest_is_ignored_with_the_reason(tmp_path: Path) -> None:
         (folder / "manifest.json").write_text(text)
         found = only(tmp_path)
         assert not found.folders, text
-        assert any(remark.startswith(f"{FIRST.id}/{folder.name} is ignored: ") for remark in found.remarks), text
+        assert any(remark.startswith(f"{FIRST.id}/{folder.name} is ignored: ") for remark in remarks(found)), text
 
 
 def test_run_is_skipped_if_all_its_jobs_left_a_note(tmp_path: Path) -> None:
     for entry in PLAN.runs:
         (tmp_path / f"{entry.id}.skipped").write_text("no secret\n")
     found = only(tmp_path)
-    assert (found.skipped, found.remarks) == (True, ("no secret",))
+    assert (found.skipped, remarks(found)) == (True, ["no secret"])
     arrive(tmp_path, FIRST, every(FIRST), seed=8)
     assert not only(tmp_path).skipped
 
@@ -197,9 +205,9 @@ def test_skip_note_is_one_short_line(tmp_path: Path, what: str) -> None:
         note.write_bytes({"huge": b"x" * 3_000_000, "bytes": b"\xff\x00\x1b[31m::error::\n"}[what])
     arrive(tmp_path, SECOND, every(SECOND))
     found = only(tmp_path)
-    assert len(found.answers) == 3
-    assert "a secret" not in found.remarks
-    assert all(remark.isprintable() and len(remark) <= 1000 for remark in found.remarks)
+    assert len(outputs(found)) == 3
+    assert "a secret" not in remarks(found)
+    assert all(remark.isprintable() and len(remark) <= 1000 for remark in remarks(found))
 
 
 def test_links_and_pipes_of_an_artifact_are_not_read(tmp_path: Path) -> None:
@@ -218,7 +226,7 @@ def test_links_and_pipes_of_an_artifact_are_not_read(tmp_path: Path) -> None:
             os.mkfifo(path)
         else:
             path.mkdir()
-        assert {call.case_id for call in only(artifacts).answers} == {"three"}, (name, what)
+        assert {call.case_id for call in outputs(only(artifacts))} == {"three"}, (name, what)
 
 
 def test_linked_folder_is_not_entered(tmp_path: Path) -> None:
@@ -231,19 +239,19 @@ def test_linked_folder_is_not_entered(tmp_path: Path) -> None:
 def test_name_that_is_not_utf_8_is_escaped(tmp_path: Path) -> None:
     odd = tmp_path / os.fsdecode(b"\xff\xfe")
     arrive(odd, FIRST, every(FIRST), seed=8)
-    assert any(remark.startswith("\\udcff\\udcfe/") for remark in only(tmp_path).remarks)
+    assert any(remark.startswith("\\udcff\\udcfe/") for remark in remarks(only(tmp_path)))
 
 
 def test_job_that_ran_after_a_skip_is_not_skipped(tmp_path: Path) -> None:
     (tmp_path / f"{FIRST.id}.skipped").write_text("no secret\n")
     arrive(tmp_path, FIRST, every(FIRST))
     arrive(tmp_path, SECOND, every(SECOND))
-    assert "no secret" not in only(tmp_path).remarks
+    assert "no secret" not in remarks(only(tmp_path))
 
 
 def test_killed_job_is_remarked(tmp_path: Path) -> None:
     arrive(tmp_path, FIRST, every(FIRST)[:2])
-    assert "a job ended before it wrote its record" in only(tmp_path).remarks
+    assert "a job ended before it wrote its record" in remarks(only(tmp_path))
 
 
 ARRIVED = st.tuples(st.sampled_from(["one", "two", "three", "x"]), st.integers(-1, 4), st.none() | st.just("t"))
@@ -255,8 +263,9 @@ def test_never_more_outputs_than_planned(arrived: list[tuple[str, int, str | Non
         for entry in PLAN.runs:
             arrive(Path(folder), entry, arrived)
         found = only(Path(folder))
-    failed = sum(not answer.answered for answer in found.answers.values())
-    assert 0 <= failed <= len(found.answers) <= found.manifest.calls
+        answers = outputs(found)
+    failed = sum(not answer.answered for answer in answers.values())
+    assert 0 <= failed <= len(answers) <= found.manifest.calls
 
 
 def test_size_of_outputs_is_known_before_they_are_read(tmp_path: Path) -> None:
@@ -270,6 +279,5 @@ def test_size_of_outputs_is_known_before_they_are_read(tmp_path: Path) -> None:
             arrive(tmp_path, entry, every(entry, "t" * (1_000 if entry.model_id == "large" else 1)))
     jobs = [PlannedJob(id=one.id, runs=[one.id], environment="e", keys=[]) for one in entries]
     plan = PLAN.model_copy(update={"runs": entries, "jobs": jobs})
-    arrivals = find_arrivals(tmp_path, plan)
-    large, none, small = (answers_size(parts, arrivals) for parts in parts_of_runs(plan))
+    large, none, small = (run.output_bytes for run in find_arrivals(tmp_path, plan))
     assert (none, large > 5 * small > 0) == (0, True)

@@ -9,17 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.checks import check_of
-from skill_evaluator.ci.matrix import (
-    PlannedEvaluation,
-    affordable,
-    capped,
-    environment_of,
-    outputs_of,
-    packed,
-    runs_of,
-    with_limits,
-)
-from skill_evaluator.ci.plan import PlannedBaseline, PlannedJob, PlannedRun
+from skill_evaluator.ci.plan import PlannedBaseline, PlannedJob, PlannedRun, environment_of, outputs_of
+from skill_evaluator.ci.planning import PlannedEvaluation, affordable, capped, packed, runs_of, with_limits
 from skill_evaluator.errors import PlanError
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
@@ -69,7 +60,7 @@ def test_component_on_a_model_is_one_job(skill: Component) -> None:
 def test_interleaved_baseline_adds_half_the_calls_and_cost(skill: Component) -> None:
     beside = PlannedBaseline(skill_version="1.1.0", commit="c" * 40, digests={"prompt": "old"})
     alone = wanted(skill, cases=4)
-    (entry,) = runs_of([replace(alone, beside=beside, sizes_beside=alone.sizes)], Jobs())
+    (entry,) = runs_of([replace(alone, baseline=(beside, alone.sizes))], Jobs())
     (single,) = runs_of([alone], Jobs())
     assert (entry.calls, entry.cost_upper_usd) == (60, pytest.approx(1.5 * (single.cost_upper_usd or 0.0)))
     plan = PLAN.model_copy(update={"runs": [entry], "jobs": plan_of([entry], Jobs())})
@@ -81,7 +72,7 @@ def test_interleaved_baseline_adds_half_the_calls_and_cost(skill: Component) -> 
     assert (new.skill_version, baseline.skill_version) == ("1.2.0", "1.1.0")
     assert (baseline.digests, baseline.prompt_commit) == ({"prompt": "old"}, "c" * 40)
     assert (new.role, baseline.role) == (None, "baseline")
-    assert len(runs_of([replace(alone, beside=beside, sizes_beside=alone.sizes)], Jobs(max_calls=40))) == 2
+    assert len(runs_of([replace(alone, baseline=(beside, alone.sizes))], Jobs(max_calls=40))) == 2
 
 
 def test_many_calls_are_split_into_shards_of_whole_cases(skill: Component) -> None:
@@ -242,10 +233,10 @@ def test_duration_is_that_of_slow_calls_or_of_the_rate_limit(
 @pytest.mark.parametrize(("share", "asked"), [(0.99, 2), (1.0, 0), (1.49, 0), (1.5, 2)])
 def test_baselines_are_dropped_if_the_cap_is_too_low_for_them(skill: Component, share: float, asked: int) -> None:
     beside = PlannedBaseline(skill_version="1.1.0", commit="c" * 40, digests={})
-    work = [replace(wanted(skill, name), beside=beside, sizes_beside=wanted(skill).sizes) for name in ("m", "n")]
+    work = [replace(wanted(skill, name), baseline=(beside, wanted(skill).sizes)) for name in ("m", "n")]
     alone = sum(run.cost_upper_usd or 0.0 for run in runs_of([wanted(skill, "m"), wanted(skill, "n")], Jobs()))
     kept = affordable(work, alone * share + 1e-9)
-    assert [each.beside for each in kept].count(beside) == asked
+    assert sum(each.baseline is not None for each in kept) == asked
     assert affordable(work, None) == work
 
 

@@ -85,7 +85,8 @@ def test_request_of_a_planned_run_has_its_settings_and_resumes_it(tmp_path: Path
     limited = {"max_cost_usd": 0.25, "limits": {"m": Limits(requests_per_minute=3)}}
     for baseline in (None, beside):
         run = ENTRY.model_copy(update={**limited, "baseline": baseline})
-        found = planned_request(EvaluationRequest(skill="a", results=tmp_path), PLAN, run)
+        plan = PLAN.model_copy(update={"runs": [run]})
+        found = planned_request(EvaluationRequest(skill="a", results=tmp_path), plan, run.id)
         assert (found.skill, found.models, found.replicates, found.seed, found.shard) == (
             "a",
             ("vendor/m",),
@@ -99,7 +100,7 @@ def test_request_of_a_planned_run_has_its_settings_and_resumes_it(tmp_path: Path
     folder = tmp_path / ENTRY.run_id(PLAN.invocation)
     folder.mkdir()
     (folder / "manifest.json").touch()
-    assert planned_request(EvaluationRequest(skill="a", results=tmp_path), PLAN, ENTRY).resumed == str(folder)
+    assert planned_request(EvaluationRequest(skill="a", results=tmp_path), PLAN, ENTRY.id).resumed == str(folder)
 
 
 @pytest.mark.parametrize(
@@ -114,4 +115,4 @@ def test_request_that_contradicts_its_planned_run_is_refused(
     tmp_path: Path, request_: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(PlanError, match=words):
-        planned_request(EvaluationRequest(**{"skill": "a", "results": tmp_path, **request_}), PLAN, ENTRY)
+        planned_request(EvaluationRequest(**{"skill": "a", "results": tmp_path, **request_}), PLAN, ENTRY.id)

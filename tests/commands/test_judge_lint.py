@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.checking.rubrics import lint_rubrics
+from skill_evaluator.checking.lint import lint_rubrics
 
 from tests.shell import blocks
 from tests.support.asked_judges import JudgingLibrary

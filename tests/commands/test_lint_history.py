@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.commands.init import LintOptions, lint
+from skill_evaluator.ci.linting import LintRequest
+from skill_evaluator.commands.init import lint
 from skill_evaluator.records.archive import append_rows
 from skill_evaluator.records.record import read_record
 from skill_evaluator.text import canonical_json, digest
@@ -69,7 +70,7 @@ def linted(
 ) -> tuple[int, list[str], str]:
     """Return exit code, problems and stderr; named components are checked even if unchanged."""
     capsys.readouterr()
-    code = lint(LintOptions(base=base, format="json", names=names, **options))
+    code = lint(LintRequest(base=base, format="json", names=names, **options))
     printed = capsys.readouterr()
     problems = [problem for one in json.loads(printed.out)["components"] for problem in one["problems"]]
     return code, problems, printed.err
@@ -263,7 +264,7 @@ def test_unchanged_components_are_not_checked_again(root: Path, capsys: pytest.C
         if "gone" in path:  # added and removed again
             shutil.rmtree("components/gone")
         capsys.readouterr()
-        lint(LintOptions(base=base, format="json"))
+        lint(LintRequest(base=base, format="json"))
         printed = capsys.readouterr()
         assert sorted(one["component"] for one in json.loads(printed.out)["components"]) == sorted(checked), path
         left = 4 - len(checked)

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from skill_evaluator.ci.matrix import outputs_of
-from skill_evaluator.ci.plan import read_plan, sha256_of
+from skill_evaluator.ci.plan import outputs_of, read_plan, sha256_of
 
 from tests.support.git import GitRepository, bare_copy
 from tests.support.library import ROOT, SCHEMA, Library

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, get_type_hints
 
 from skill_evaluator.api.requests import request_of
-from skill_evaluator.checking.rubrics import RubricLint, lint_rubrics
+from skill_evaluator.checking.lint import RubricLint, lint_rubrics
 from skill_evaluator.ci.platforms import refuse_fetched
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import replace_text

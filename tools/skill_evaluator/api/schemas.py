@@ -31,7 +31,7 @@ FORMATS: Mapping[str, str] = {
     "scenarios": "skill_evaluator.audit.family.FamilyCheck",
     "rubric": "skill_evaluator.library.rubrics.Rubric",
     "rubric-levels": "skill_evaluator.library.rubrics.RubricLevels",
-    "rubric-lint": "skill_evaluator.checking.rubrics.RubricLint",
+    "rubric-lint": "skill_evaluator.checking.lint.RubricLint",
     "judging": "skill_evaluator.judges.prompting.judging.JudgeRun",
     "judge-score-item": "skill_evaluator.judges.prompting.questions.OutputItem",
     "judge-scores": "skill_evaluator.judges.modes.scoring.ScoreResults",

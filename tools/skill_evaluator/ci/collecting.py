@@ -10,15 +10,14 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
 
 from skill_evaluator.ci import plan as ci
-from skill_evaluator.ci.matrix import CiOptions
+from skill_evaluator.ci.plan import CiOptions
 from skill_evaluator.display import MIN_CASES_FOR_INTERVAL
 from skill_evaluator.display.safe_text import abridged, value_pair, visible
 from skill_evaluator.errors import InternalError, LeaderboardError, PlanError, RunError, SkillEvaluatorError
@@ -33,6 +32,7 @@ from skill_evaluator.providers.redaction import result_or_error
 from skill_evaluator.records.archive import refusal_reason
 from skill_evaluator.records.record import PARTIAL, Record, fault_lines, read_record, write_record
 from skill_evaluator.runner import journal
+from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
 from skill_evaluator.scoring.answer_views import answer_changes
 from skill_evaluator.scoring.answers import TOO_COSTLY, takes_programs
@@ -49,8 +49,10 @@ _MAX_NOTE_BYTES = 1000
 _MAX_LISTED = 3
 _MAX_LOST_FIELDS = 3  # lost fields named per model
 _INDEX = re.compile(r"\[\d+\]")
-Part = tuple[ci.PlannedRun, journal.Manifest]
-"""A planned run, and the manifest of the run or of its baseline that the run folder should have."""
+Part = tuple[Path, Manifest] | str
+"""An accepted run folder with its manifest, or a remark on an ignored folder or a missing job."""
+ArrivedFolder = tuple[Path, str | None, Manifest | RunError]
+"""A run folder, the job of its artifact (None if unknown), and its manifest or the error of reading it."""
 
 
 @options
@@ -65,135 +67,117 @@ class CollectRequest(CiOptions, FormatOption):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arrivals:
-    """The run folders below `root`, each with its manifest or the error of reading it.
+class ArrivedRun:
+    """One run of the plan, joined from its shards, with the run folders that arrived below `root`.
 
-    `notes` has the reasons of skipped jobs by job id.
+    An interleaved baseline is a run of its own. `judge` is the planned judge's model id. `skipped` means that all jobs
+    of the run were skipped.
     """
 
-    plan: ci.Plan
     root: Path
-    manifests: dict[Path, journal.Manifest | RunError]
-    notes: dict[str, str]
-
-    def job_of(self, folder: Path) -> str | None:
-        """Return the id of the job whose artifact contains a folder. Return None if no part of the path is a job id."""
-        jobs = {job.id for job in self.plan.jobs}
-        return next((part for part in folder.relative_to(self.root).parts if part in jobs), None)
-
-    def folders_of(self, part: Part) -> Iterator[Path]:
-        """Yield the folders with the run id of a planned run that are in the artifact of its job, or of no job."""
-        run, planned = part
-        for folder, manifest in self.manifests.items():
-            ids = [folder.name] if isinstance(manifest, RunError) else [folder.name, manifest.run_id]
-            if planned.run_id not in ids:
-                continue
-            job = self.job_of(folder)
-            is_of_component = isinstance(manifest, RunError) or manifest.skill == planned.skill
-            if job == self.plan.job_of(run) or (job is None and is_of_component):
-                yield folder
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatheredRun:
-    """One run with the outputs that arrived, joined from its shards. An interleaved baseline is a run of its own.
-
-    `judge` is the planned judge's model id. `folders` are the accepted run folders. `skipped` means that all jobs of
-    the run were skipped. `remarks` explain why a job stopped or did not run, and name ignored folders and outputs.
-    """
-
-    manifest: journal.Manifest
+    manifest: Manifest
+    parts: Sequence[Part]
     judge: str | None
-    answers: Mapping[Call, Replicate]
-    folders: tuple[Path, ...]
     skipped: bool
-    remarks: tuple[str, ...]
+
+    @property
+    def folders(self) -> dict[Path, Manifest]:
+        """The manifest of each accepted run folder."""
+        return dict(part for part in self.parts if not isinstance(part, str))
+
+    @property
+    def output_bytes(self) -> int:
+        """The size of the accepted files with outputs."""
+        files = (folder / journal.ANSWERS for folder in self.folders)
+        return sum(file.stat().st_size for file in files if file.exists())
 
 
 def collect(request: CollectRequest) -> ci.Outcome:
     """Score the outputs of a plan's jobs, write the records and outcome.json, and return the outcome."""
-    arrivals = _read_arrivals(request)
-    planned, is_drift = parts_of_runs(arrivals.plan), arrivals.plan.trigger == "drift"
-    scored, problems = _score_runs(planned, arrivals, request)
-    records = {record.run_id: record for _, record in scored if record is not None}
+    plan, runs = _read_arrivals(request)
+    is_drift = plan.trigger == "drift"
+    scored, records, problems = _score_runs(runs, request)
     verdicts, undecided = _verdicts(records.values(), request, again=is_drift)
     for verdict in verdicts if is_drift else ():
         for run_id, drift in drifts_in(verdict).items():
             _write(records[run_id].model_copy(update={"drift": drift}), request)
-    parts_by_run = {run.run_id: parts for (run, _), parts in zip(scored, planned, strict=True)}
+    arrived = {outcome.run_id: run for outcome, run in zip(scored, runs, strict=True)}
     lost_values: dict[str | None, list[ci.LostValue]] = {}
     for model in (model for verdict in verdicts for model in verdict.models if model.lost_fields and not is_drift):
         before, after = (records.get(run.run_id) if run else None for run in (model.baseline, model.candidate))
         # cases in another repository may be confidential
         if before and after and request.configuration.settings.fixtures is None:
-            compared = [(record, gather(parts_by_run[record.run_id], arrivals).answers) for record in (before, after)]
+            compared = [(record, read_outputs(arrived[record.run_id])[0]) for record in (before, after)]
             values = result_or_error(after.skill, partial(_lost_values, model, compared, request))
             if isinstance(values, SkillEvaluatorError):
                 problems.append(values)
             else:
                 lost_values[after.run_id] = values
-    runs = []
-    for run, record in scored:
-        problem = undecided.get(run.skill) if record else None
-        reasons = (run.reason, f"no verdict: {visible(str(problem))}" if problem else "")
-        update = {"lost_values": lost_values.get(run.run_id, []), "reason": "; ".join(filter(None, reasons))}
-        runs.append(run.model_copy(update=update))
-    outcome = ci.Outcome.view(
-        arrivals.plan,
-        runs=runs,
+    outcomes = []
+    for outcome in scored:
+        problem = undecided.get(outcome.skill) if outcome.run_id in records else None
+        reasons = (outcome.reason, f"no verdict: {visible(str(problem))}" if problem else "")
+        update = {"lost_values": lost_values.get(outcome.run_id, []), "reason": "; ".join(filter(None, reasons))}
+        outcomes.append(outcome.model_copy(update=update))
+    result = ci.Outcome.view(
+        plan,
+        runs=outcomes,
         verdicts=[] if is_drift else verdicts,
         drift=verdicts if is_drift else [],
         has_bug=any(isinstance(problem, InternalError) for problem in (*problems, *undecided.values())),
     )
-    replace_text(request.out / ci.OUTCOME, json_text(outcome.model_dump(mode="json")))
-    return outcome
+    replace_text(request.out / ci.OUTCOME, json_text(result.model_dump(mode="json")))
+    return result
 
 
 def _score_runs(
-    planned: Sequence[Sequence[Part]], arrivals: Arrivals, request: CollectRequest
-) -> tuple[list[tuple[ci.RunOutcome, Record | None]], list[SkillEvaluatorError]]:
-    """Score the runs. Return their outcomes with their records (or None) in the order of the plan, and the errors.
+    runs: Sequence[ArrivedRun], request: CollectRequest
+) -> tuple[list[ci.RunOutcome], dict[str, Record], list[SkillEvaluatorError]]:
+    """Score the runs. Return their outcomes in the order of the plan, the records by run id, and the errors.
 
     Small runs are scored first, each within an equal share of the remaining `limits.collect_seconds`, so no run is cut
     short unless all runs together take longer.
     """
     deadline = time.monotonic() + request.configuration.settings.limits.collect_seconds
-    scored: dict[int, tuple[ci.RunOutcome, Record | None]] = {}
+    scored: dict[int, ci.RunOutcome] = {}
+    records: dict[str, Record] = {}
     problems: list[SkillEvaluatorError] = []
-    for index in sorted(range(len(planned)), key=lambda index: answers_size(planned[index], arrivals)):
-        now = time.monotonic()
-        until = now + (deadline - now) / (len(planned) - len(scored))
-        gathered = gather(planned[index], arrivals)
-        result = result_or_error(gathered.manifest.skill, partial(_score_run, gathered, arrivals, request, until))
+    for index in sorted(range(len(runs)), key=lambda index: runs[index].output_bytes):
+        now, run = time.monotonic(), runs[index]
+        until = now + (deadline - now) / (len(runs) - len(scored))
+        outputs, remarks = read_outputs(run)
+        result = result_or_error(run.manifest.skill, partial(_score_run, run, outputs, remarks, request, until))
         if isinstance(result, SkillEvaluatorError):
             problems.append(result)
-            reasons = (*gathered.remarks, f"not collected: {visible(str(result))}")
-            result = _run_outcome(gathered, "missing", *reasons), None
-        scored[index] = result
-    return [scored[index] for index in range(len(planned))], problems
+            result = _run_outcome(run, "missing", *remarks, f"not collected: {visible(str(result))}"), None
+        scored[index], record = result
+        records |= {} if record is None else {record.run_id: record}
+    return [scored[index] for index in range(len(runs))], records, problems
 
 
-def _read_arrivals(request: CollectRequest) -> Arrivals:
+def _read_arrivals(request: CollectRequest) -> tuple[ci.Plan, list[ArrivedRun]]:
     plan = ci.read_plan(request.plan)
     if request.plan_sha256 not in (None, ci.sha256_of(request.plan)):
         raise PlanError(f"{request.plan} is not what `ci plan` wrote: its SHA-256 is not {request.plan_sha256}")
     if request.artifacts is None or not request.artifacts.is_dir():
         problem = "" if request.artifacts is None else f"{request.artifacts} is not a folder; "
         raise PlanError(f"{problem}name the folder with the jobs' artifacts: skill-evaluator ci collect DIR")
-    return find_arrivals(request.artifacts, plan)
+    return plan, find_arrivals(request.artifacts, plan)
 
 
 def resume_commands(request: CollectRequest, outcome: ci.Outcome) -> list[str]:
     """Return the shell commands that make the missing calls of incomplete and missing runs, one per planned run."""
     unfinished = {(run.skill, run.model_id) for run in outcome.runs if run.status in ("incomplete", "missing")}
-    arrivals = _read_arrivals(request)
+    plan, runs = _read_arrivals(request)
+    arrived = by_key((shard.run_id, folder) for run in runs for folder, shard in run.folders.items())
     folders: dict[str, Path] = {}
-    for run, manifest in arrivals.plan.manifests():
-        gathered = gather([(run, manifest)], arrivals)
-        answered = sum(replicate.answered for replicate in gathered.answers.values())
+    for run, manifest in plan.manifests():
+        run_folders = arrived.get(manifest.run_id, [])
+        outputs = journal.merged_outcomes((manifest, _read_journal(folder)[0]) for folder in run_folders)
+        answered = sum(replicate.answered for replicate in outputs.values())
         if (run.skill, run.model_id) in unfinished and answered < manifest.calls:
-            run_folders = [folder.parent for folder in gathered.folders]
-            folders.setdefault(run.id, run_folders[0] if run_folders else arrivals.root / arrivals.plan.job_of(run))
+            job_folder = runs[0].root / plan.job_of(run)
+            folders.setdefault(run.id, run_folders[0].parent if run_folders else job_folder)
     evaluate = ("skill-evaluator", "evaluate", f"--plan={request.plan}")
     return [
         shlex.join([*evaluate, f"--planned={run_id}", f"--results={folder}", *words_of(request)])
@@ -201,27 +185,31 @@ def resume_commands(request: CollectRequest, outcome: ci.Outcome) -> list[str]:
     ]
 
 
-def _judged(gathered: GatheredRun, arrivals: Arrivals, cases: Sequence[Case], request: CollectRequest) -> JudgedRun:
+def _judged(
+    run: ArrivedRun, outputs: Mapping[Call, Replicate], cases: Sequence[Case], request: CollectRequest
+) -> JudgedRun:
     """Return the judge's verdicts on a run's outputs, except verdicts of a judge with other settings or prompt."""
-    configuration, manifest = request.configuration, gathered.manifest
+    configuration, manifest = request.configuration, run.manifest
     if not any(case.sentences for case in cases):
         return JudgedRun()
-    model = next((model for model in configuration.models if model.id == gathered.judge), None)
+    model = next((model for model in configuration.models if model.id == run.judge), None)
     if model is None:
-        raise PlanError(f"the judge '{gathered.judge}' is no longer in models.yaml; check out the plan's commit")
+        raise PlanError(f"the judge '{run.judge}' is no longer in models.yaml; check out the plan's commit")
     judge = SentencesJudge(model=model, judged_run=manifest.run_id, seed=manifest.seed, folder=Path())
     answered: dict[str, Replicate] = {}
-    manifests: list[journal.Manifest] = []
-    for folder, judge_manifest in arrivals.manifests.items():
-        is_of_run = folder.parent.name == journal.JUDGE and folder.parent.parent in gathered.folders
-        if not is_of_run or isinstance(judge_manifest, RunError) or judge_manifest.digests != judge.digests:
+    manifests: list[Manifest] = []
+    walked = (entry for folder in run.folders for entry in os.walk(folder))
+    folders = [Path(name) for name, _, files in walked if journal.MANIFEST in files]
+    for folder in sorted(folder for folder in folders if folder.parent.name == journal.JUDGE):
+        judge_manifest = _read_manifest(folder)
+        if isinstance(judge_manifest, RunError) or judge_manifest.digests != judge.digests:
             continue
         manifests.append(judge_manifest)
         with suppress(RunError):  # an output with an unreadable verdict counts as not judged
             replicates = journal.read_answers(folder, [])
             answered |= {replicate.call.case_id: replicate for replicate in replicates if replicate.answered}
     answers = SentenceAnswers(manifest=manifests[0] if manifests else None, answered=answered)
-    items = judged_items(cases, gathered.answers.values())
+    items = judged_items(cases, outputs.values())
     return judged_by(items, answers, manifest.seed, configuration, request.config, model)
 
 
@@ -267,37 +255,38 @@ def _lost_values(
 
 
 def _score_run(
-    gathered: GatheredRun, arrivals: Arrivals, request: CollectRequest, until: float
+    run: ArrivedRun, outputs: Mapping[Call, Replicate], remarks: Sequence[str], request: CollectRequest, until: float
 ) -> tuple[ci.RunOutcome, Record | None]:
     """Score one run and write its record. The record is None if no output was scored, or if the record is refused."""
-    if not gathered.folders:
-        return _run_outcome(gathered, "skipped" if gathered.skipped else "missing", *gathered.remarks), None
-    record = _record(gathered, arrivals, request, until)
+    if not run.folders:
+        return _run_outcome(run, "skipped" if run.skipped else "missing", *remarks), None
+    record = _record(run, outputs, remarks, request, until)
     failed = {kind: count for kind, count in record.failures.items() if kind != "not_run"}
-    reasons = (*gathered.remarks, *fault_lines(record, visible))
+    reasons = (*remarks, *fault_lines(record, visible))
     if not (record.scored or record.is_final):
-        return _run_outcome(gathered, "missing", *reasons).model_copy(update={"failed": failed}), None
+        return _run_outcome(run, "missing", *reasons).model_copy(update={"failed": failed}), None
+    accuracy = record.accuracy[record.primary_metric]
+    agreement = record.reproducibility.get("pairwise_exact_match")
     outcome = ci.RunOutcome.view(
         record,
-        is_baseline=gathered.manifest.role == BASELINE,
+        is_baseline=run.manifest.role == BASELINE,
         status="complete" if record.complete else "incomplete",
         reason="; ".join(reasons),
         failed=failed,
         hit_rate=record.tokens.hit_rate,
+        figures=ci.Figures(
+            skill_version=record.skill_version,
+            accuracy=accuracy.strict_mean,
+            ci95=accuracy.ci95 if accuracy.n_cases >= MIN_CASES_FOR_INTERVAL else None,
+            reproducibility=agreement.strict_mean if agreement else None,
+        ),
     )
     refusal = _refusal_reason(record, request)
     if refusal is not None:  # publishing would refuse it, too; the outputs stay in the artifacts
-        return outcome.model_copy(update={"status": "refused", "reason": refusal, "run_id": None}), None
+        refused = {"status": "refused", "reason": refusal, "run_id": None, "figures": None}
+        return outcome.model_copy(update=refused), None
     _write(record, request)
-    accuracy = record.accuracy[record.primary_metric]
-    agreement = record.reproducibility.get("pairwise_exact_match")
-    figures = ci.Figures(
-        skill_version=record.skill_version,
-        accuracy=accuracy.strict_mean,
-        ci95=accuracy.ci95 if accuracy.n_cases >= MIN_CASES_FOR_INTERVAL else None,
-        reproducibility=agreement.strict_mean if agreement else None,
-    )
-    return outcome.model_copy(update={"figures": figures}), record
+    return outcome, record
 
 
 def _write(record: Record, request: CollectRequest) -> None:
@@ -313,8 +302,8 @@ def _refusal_reason(record: Record, checkout: CiOptions) -> str | None:
     return None
 
 
-def _run_outcome(gathered: GatheredRun, status: ci.Status, *reasons: str) -> ci.RunOutcome:
-    manifest = gathered.manifest
+def _run_outcome(run: ArrivedRun, status: ci.Status, *reasons: str) -> ci.RunOutcome:
+    manifest = run.manifest
     return ci.RunOutcome(
         skill=manifest.skill,
         model_id=manifest.model_id,
@@ -325,9 +314,11 @@ def _run_outcome(gathered: GatheredRun, status: ci.Status, *reasons: str) -> ci.
     )
 
 
-def _record(gathered: GatheredRun, arrivals: Arrivals, checkout: CollectRequest, until: float) -> Record:
+def _record(
+    run: ArrivedRun, outputs: Mapping[Call, Replicate], remarks: Sequence[str], checkout: CollectRequest, until: float
+) -> Record:
     """Score the outputs of a run until a deadline. Raise PlanError if component or models changed since the plan."""
-    manifest = gathered.manifest
+    manifest = run.manifest
     component = checkout.component(manifest.skill)
     configuration = with_program(checkout.configuration, component)
     model = next((model for model in configuration.models if model.id == manifest.model_id), None)
@@ -344,11 +335,11 @@ def _record(gathered: GatheredRun, arrivals: Arrivals, checkout: CollectRequest,
         )
     run_cases = [cases[case_id] for case_id in manifest.cases]
     planned = schedule_calls(tuple(manifest.cases), manifest.replicates)
-    outcomes = [gathered.answers[call] for call in planned if call in gathered.answers]
-    judged = _judged(gathered, arrivals, run_cases, checkout)
+    outcomes = [outputs[call] for call in planned if call in outputs]
+    judged = _judged(run, outputs, run_cases, checkout)
     scorecard = score_outcomes(component, run_cases, manifest.replicates, outcomes, judged.scores, until)
     recorder = Recorder.of(component, configuration, checkout.fixtures)
-    stopped = judged.stopped if len(outcomes) == len(planned) else "; ".join(gathered.remarks) or "calls are missing"
+    stopped = judged.stopped if len(outcomes) == len(planned) else "; ".join(remarks) or "calls are missing"
     record = recorder.record(model, manifest, scorecard, stopped=stopped, judge=judged.summary)
     takes_time = TOO_COSTLY in record.reasons or any(map(takes_programs, run_cases))
     # the time limit was reached, which is not the model's fault
@@ -361,27 +352,30 @@ def _record(gathered: GatheredRun, arrivals: Arrivals, checkout: CollectRequest,
     return record.model_copy(update={"run_id": f"{record.run_id}{PARTIAL}{record.scored}"})
 
 
-def find_arrivals(root: Path, plan: ci.Plan) -> Arrivals:
-    """Find the run folders and the notes of skipped jobs below `root`, at any depth."""
-    arrivals = Arrivals(plan=plan, root=root, manifests={}, notes={})
-    planned = {job.id for job in plan.jobs}
+def find_arrivals(root: Path, plan: ci.Plan) -> list[ArrivedRun]:
+    """Return the runs of a plan, with the run folders and the notes of skipped jobs below `root`, at any depth."""
+    jobs = {job.id for job in plan.jobs}
+    folders: list[ArrivedFolder] = []
+    notes: dict[str, str] = {}
     for name, _, files in sorted(os.walk(root)):
         folder = Path(name)
+        job_of_artifact = next((part for part in folder.relative_to(root).parts if part in jobs), None)
         if journal.MANIFEST in files:
-            arrivals.manifests[folder] = _read_manifest(folder)
+            folders.append((folder, job_of_artifact, _read_manifest(folder)))
         for file in files:
             job = file.removesuffix(_SKIPPED)
-            is_note = job != file and job in planned and arrivals.job_of(folder) in (None, job)
+            is_note = job != file and job in jobs and job_of_artifact in (None, job)
             if is_note and _is_regular_file(folder / file):
-                arrivals.notes[job] = _read_note(folder / file)
-    return arrivals
+                notes[job] = _read_note(folder / file)
+    runs = by_key(((shard.skill, shard.model_id, shard.role), (run, shard)) for run, shard in plan.manifests())
+    return [_join(shards, plan, root, folders, notes) for shards in runs.values()]
 
 
 def _is_regular_file(path: Path) -> bool:
     return path.is_file() and not path.is_symlink()  # a link could lead to any file of this machine
 
 
-def _read_manifest(folder: Path) -> journal.Manifest | RunError:
+def _read_manifest(folder: Path) -> Manifest | RunError:
     for path in (folder / journal.MANIFEST, folder / journal.ANSWERS, folder / journal.RECORD):
         if os.path.lexists(path) and not _is_regular_file(path):
             return RunError(f"{path} is not a regular file")
@@ -400,56 +394,100 @@ def _read_note(path: Path) -> str:
     return visible(first_line.strip()) or "skipped"
 
 
-def parts_of_runs(plan: ci.Plan) -> list[list[Part]]:
-    """Return the planned parts (shards) of each run: those with the same component, model and role."""
-    key = attrgetter("skill", "model_id", "role")
-    return list(by_key((key(manifest), (run, manifest)) for run, manifest in plan.manifests()).values())
-
-
-def answers_size(parts: Iterable[Part], arrivals: Arrivals) -> int:
-    """Return the size in bytes of the output files that arrived for these parts of a run."""
-    files = {folder / journal.ANSWERS for part in parts for folder in arrivals.folders_of(part)}
-    return sum(file.stat().st_size for file in files if _is_regular_file(file))
-
-
-def gather(parts: Sequence[Part], arrivals: Arrivals) -> GatheredRun:
-    """Join the planned outputs of a run's parts. Remark on each ignored folder, ignored output and missing job."""
-    outputs: list[tuple[journal.Manifest, list[Replicate]]] = []
-    accepted, remarks, absent_jobs = dict[Path, journal.Manifest](), list[str](), list[str]()
-    for run, planned in parts:
-        folders = list(arrivals.folders_of((run, planned)))
-        for folder in folders:
-            manifest, path = arrivals.manifests[folder], folder.relative_to(arrivals.root)
-            problem = str(manifest) if isinstance(manifest, RunError) else _differences(manifest, planned)
-            if problem or isinstance(manifest, RunError):
-                remarks.append(f"{visible(str(path))} is ignored: {problem}")
-                continue
-            accepted[folder] = manifest
-            answers, problems = _read_answers(folder, visible(str(path)), planned)
-            outputs.append((planned, answers))
-            remarks += [visible(problem.replace(f"{arrivals.root}{os.sep}", "")) for problem in problems]
-        if not folders:
-            job = arrivals.plan.job_of(run)
+def _join(
+    shards: Sequence[tuple[ci.PlannedRun, Manifest]],
+    plan: ci.Plan,
+    root: Path,
+    folders: Sequence[ArrivedFolder],
+    notes: Mapping[str, str],
+) -> ArrivedRun:
+    parts, absent_jobs = list[Part](), list[str]()
+    for run, planned in shards:
+        job = plan.job_of(run)
+        arrived = list(_parts_of(planned, job, root, folders))
+        parts += arrived
+        if not arrived:
             absent_jobs.append(job)
-            readable = (manifest for manifest in arrivals.manifests.values() if isinstance(manifest, journal.Manifest))
-            invocations = {invocation_of(manifest.run_id) for manifest in readable} - {arrivals.plan.invocation}
+            manifests = (manifest for _, _, manifest in folders if isinstance(manifest, Manifest))
+            invocations = {invocation_of(manifest.run_id) for manifest in manifests} - {plan.invocation}
             others = f"; the folder has runs of other plans: {listed(sorted(invocations), _MAX_LISTED)}"
-            remarks.append(arrivals.notes.get(job) or f"no artifact of {job} arrived{others * bool(invocations)}")
-    judge = parts[0][0].judge
-    return GatheredRun(
-        manifest=_whole_manifest(arrivals.plan, [manifest for _, manifest in parts], accepted.values()),
-        judge=None if judge is None else judge.model_id,
-        answers=journal.merged_outcomes(outputs),
-        folders=tuple(accepted),
-        skipped=len(absent_jobs) == len(parts) and all(job in arrivals.notes for job in absent_jobs),
-        remarks=tuple(dict.fromkeys(remarks)),
+            parts.append(notes.get(job) or f"no artifact of {job} arrived{others * bool(invocations)}")
+    (run, first), *_ = shards
+    accepted = [part[1] for part in parts if not isinstance(part, str)]
+    whole = run.model_copy(update={"shard": None})
+    run_id, counterpart = whole.run_id(plan.invocation), whole.run_id(plan.invocation, BASELINE)
+    if first.role == BASELINE:
+        run_id, counterpart = counterpart, run_id
+    joined = {
+        "run_id": run_id,
+        "beside": None if first.beside is None else counterpart,
+        "created": min((manifest.created for manifest in accepted), default=first.created),
+        "server": next((manifest.server for manifest in accepted if manifest.server), None),
+        "shard": None,
+        "cases": dict(sorted(case for _, planned in shards for case in planned.cases.items())),
+    }
+    return ArrivedRun(
+        root=root,
+        manifest=first.model_copy(update=joined),
+        parts=parts,
+        judge=None if run.judge is None else run.judge.model_id,
+        skipped=len(absent_jobs) == len(shards) and all(job in notes for job in absent_jobs),
     )
 
 
-def _differences(manifest: journal.Manifest, planned: journal.Manifest) -> str:
+def _parts_of(planned: Manifest, job: str, root: Path, folders: Iterable[ArrivedFolder]) -> Iterator[Part]:
+    """Yield the folders with the run id of a planned shard that are in the artifact of its job, or of no job."""
+    for folder, job_of_artifact, manifest in folders:
+        ids, is_of_component = [folder.name], True
+        if isinstance(manifest, Manifest):
+            ids, is_of_component = [*ids, manifest.run_id], manifest.skill == planned.skill
+        if planned.run_id not in ids or not (job_of_artifact == job or (job_of_artifact is None and is_of_component)):
+            continue
+        problem = str(manifest) if isinstance(manifest, RunError) else _differences(manifest, planned)
+        if problem or isinstance(manifest, RunError):
+            yield f"{visible(str(folder.relative_to(root)))} is ignored: {problem}"
+        else:
+            yield folder, manifest
+
+
+def read_outputs(run: ArrivedRun) -> tuple[dict[Call, Replicate], list[str]]:
+    """Return the planned outputs of a run, and remarks on missing jobs, ignored folders and ignored outputs."""
+    outputs: list[tuple[Manifest, list[Replicate]]] = []
+    remarks: list[str] = []
+    for part in run.parts:
+        if isinstance(part, str):
+            remarks.append(part)
+            continue
+        folder, manifest = part
+        replicates, problems = _read_journal(folder)
+        outputs.append((manifest, replicates))
+        path = folder.relative_to(run.root)
+        if unplanned := sum(not manifest.includes(replicate.call) for replicate in replicates):
+            problems.append(f"{path}: {counted(unplanned, 'output')} of unplanned calls ignored")
+        try:
+            stopped = read_record(folder / journal.RECORD).stopped
+        except LeaderboardError:
+            stopped = "a job ended before it wrote its record"
+        problems += [abridged(stopped, 300)] if stopped else []
+        remarks += [visible(problem.replace(f"{run.root}{os.sep}", "")) for problem in problems]
+    return journal.merged_outcomes(outputs), list(dict.fromkeys(remarks))
+
+
+def _read_journal(folder: Path) -> tuple[list[Replicate], list[str]]:
+    """Return the readable outputs of a run folder, unplanned ones included, and messages about problems."""
+    replicates, problems = list[Replicate](), list[str]()
+    try:
+        for replicate in journal.read_answers(folder, problems):
+            replicates.append(replicate)
+    except RunError as problem:
+        problems.append(str(problem))
+    return replicates, problems
+
+
+def _differences(manifest: Manifest, planned: Manifest) -> str:
     """Format the differences between a manifest and the planned one; "" if there are none."""
     differences = []
-    for name in journal.Manifest.model_fields:
+    for name in Manifest.model_fields:
         actual, expected = getattr(manifest, name), getattr(planned, name)
         if name == "created":
             earliest, latest = moment(expected) - MAX_CLOCK_SKEW, datetime.datetime.now(datetime.UTC) + MAX_CLOCK_SKEW
@@ -469,41 +507,3 @@ def _differences(manifest: journal.Manifest, planned: journal.Manifest) -> str:
 
 def _shown(value: object) -> str:
     return "none" if value is None or value == () else abridged(str(value))
-
-
-def _read_answers(folder: Path, path: str, planned: journal.Manifest) -> tuple[list[Replicate], list[str]]:
-    """Return the readable outputs of a run folder, unplanned ones included, and messages about problems."""
-    replicates, problems = list[Replicate](), list[str]()
-    try:
-        for replicate in journal.read_answers(folder, problems):
-            replicates.append(replicate)
-    except RunError as problem:
-        problems.append(str(problem))
-    if unplanned := sum(not planned.includes(replicate.call) for replicate in replicates):
-        problems.append(f"{path}: {counted(unplanned, 'output')} of unplanned calls ignored")
-    try:
-        stopped = read_record(folder / journal.RECORD).stopped
-    except LeaderboardError:
-        stopped = "a job ended before it wrote its record"
-    return replicates, [*problems, abridged(stopped, 300)] if stopped else problems
-
-
-def _whole_manifest(
-    plan: ci.Plan, planned: Sequence[journal.Manifest], arrived: Collection[journal.Manifest]
-) -> journal.Manifest:
-    first = planned[0]
-    cases = {case_id: digest for manifest in planned for case_id, digest in manifest.cases.items()}
-    new, baseline = (
-        journal.run_id_of(plan.invocation, first.skill, first.model_id, mark=mark) for mark in ("", BASELINE)
-    )
-    run_id, counterpart = (baseline, new) if first.role == BASELINE else (new, baseline)
-    return first.model_copy(
-        update={
-            "run_id": run_id,
-            "beside": None if first.beside is None else counterpart,
-            "created": min((manifest.created for manifest in arrived), default=first.created),
-            "server": next((manifest.server for manifest in arrived if manifest.server), None),
-            "shard": None,
-            "cases": dict(sorted(cases.items())),
-        }
-    )

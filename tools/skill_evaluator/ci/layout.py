@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from skill_evaluator.checking.lint import LintResult, lint_component
-from skill_evaluator.ci.matrix import key_variable_of
+from skill_evaluator.ci.plan import key_variable_of
 from skill_evaluator.errors import ComponentError, ConfigError, GitError, SkillEvaluatorError
 from skill_evaluator.files import read_text, replace_text, validated
 from skill_evaluator.identifiers import NAME_RULE, is_component_name

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from skill_evaluator.checking.lint import LintResult, lint_component, unknown_names
 from skill_evaluator.ci.layout import EVALUATE, WORKFLOWS, stale_workflows
-from skill_evaluator.ci.matrix import environment_of, environment_of_program, key_variable_of, secrets_for
+from skill_evaluator.ci.plan import environment_of, environment_of_program, key_variable_of, secrets_for
 from skill_evaluator.errors import ComponentError, ConfigError, GitError, SkillEvaluatorError
 from skill_evaluator.files import StrictModel, read_text
 from skill_evaluator.identifiers import is_component_name
@@ -57,6 +57,7 @@ class LintRequest(cli.LibraryOptions):
     no_cases: bool = cli.rare("Check only versions and records, not schemas and cases.", False)
     fix: bool = cli.flag("Resolve conflict markers in leaderboard.json.")
     platform: cli.PlatformName | None = cli.on_platform("annotate the files with problems")
+    strict: bool = cli.flag("Also fail for unready components and outdated workflows.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,17 +273,11 @@ class DoctorReport(StrictModel):
     unseen: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _SecretNames:
-    """The names of the secrets of CI. A field is None if GitHub does not show it.
+SecretNames = Mapping[str, frozenset[str] | None]
+"""The names of the secrets of each environment, and those of the repository and its organisation under "".
 
-    `repository` is OWNER/NAME. `environments` has the secrets of each environment, `secrets` those of the repository
-    and its organisation.
-    """
-
-    repository: str | None = None
-    environments: Mapping[str, frozenset[str] | None] | None = None
-    secrets: frozenset[str] | None = None
+None stands for secrets that GitHub does not show. The mapping is empty if the environments are unknown.
+"""
 
 
 def examine(configuration: Configuration, config: Path) -> DoctorReport:
@@ -290,7 +285,7 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
     programs = dict(_programs())
     environments = [environment_of(model, configuration.kinds[model.provider]) for model in configuration.models]
     unseen: list[str] = []
-    names = _read_names({*environments, *map(environment_of_program, programs)}, config, unseen)
+    repository, names = _read_names({*environments, *map(environment_of_program, programs)}, config, unseen)
     failures = asyncio.run(_call_models(configuration))
     keys = (
         *(_key_of_model(model, configuration, names, failures) for model in configuration.models),
@@ -298,14 +293,14 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
     )
     problems = (
         *(f"{name} does not answer: {message}" for name, message in failures.items() if message),
-        *_problems_of_keys(keys, names),
+        *_problems_of_keys(keys, repository, names),
         *(problem.message for problem in stale_workflows(config, configuration)),
         *_placeholders(config),
         *_not_ignored(configuration.settings),
     )
     workflows = sorted((config.parent / WORKFLOWS).glob("*.yml"))
     return DoctorReport(
-        repository=names.repository,
+        repository=repository,
         workflows=tuple(path.name for path in workflows if "skill-evaluator" in read_text(path)),
         models=keys,
         problems=problems,
@@ -341,7 +336,7 @@ async def _call_models(configuration: Configuration) -> dict[str, str | None]:
 
 
 def _key_of_model(
-    model: Model, configuration: Configuration, names: _SecretNames, failures: Mapping[str, str | None]
+    model: Model, configuration: Configuration, names: SecretNames, failures: Mapping[str, str | None]
 ) -> ModelKey:
     kind = configuration.kinds[model.provider]
     variables, environment = secrets_for(model, kind), environment_of(model, kind)
@@ -356,9 +351,7 @@ def _key_of_model(
     return ModelKey.view(model, variables=variables, here=here, environment=environment, in_ci=in_ci, call=call)
 
 
-def _key_of_program(
-    name: str, program: ProgramUnderTest, configuration: Configuration, names: _SecretNames
-) -> ModelKey:
+def _key_of_program(name: str, program: ProgramUnderTest, configuration: Configuration, names: SecretNames) -> ModelKey:
     environment, values = environment_of_program(name), values_of(program.variables, configuration.keys, os.environ)
     missing = tuple(variable for variable in program.variables if variable not in values)
     return ModelKey(
@@ -371,26 +364,25 @@ def _key_of_program(
     )
 
 
-def _key_location(environment: str, variables: Sequence[str], names: _SecretNames) -> InCi:
+def _key_location(environment: str, variables: Sequence[str], names: SecretNames) -> InCi:
     """Return the home of a key in CI: `environment`, else `repository`, else `missing`; `unknown` if not listed."""
-    if names.environments is None:
+    if not names:
         return "unknown"
-    of_environment = names.environments.get(environment, frozenset())
+    of_environment, of_repository = names.get(environment, frozenset()), names[""]
     secrets = {name.upper() for name in variables}
     if of_environment and secrets & of_environment:
         return "environment"
-    if names.secrets is not None and secrets & names.secrets:
+    if of_repository and secrets & of_repository:
         return "repository"
-    return "unknown" if names.secrets is None or of_environment is None else "missing"
+    return "unknown" if None in (of_environment, of_repository) else "missing"
 
 
-def _problems_of_keys(keys: Sequence[ModelKey], names: _SecretNames) -> Iterator[str]:
+def _problems_of_keys(keys: Sequence[ModelKey], repository: str | None, names: SecretNames) -> Iterator[str]:
     for key in keys:
         if key.here == "missing" and key.in_ci == "unknown":
             yield f"{key.id} has no key here, and the secrets of CI cannot be read: set {key.variables_text}"
     for name, missing in by_key((key.environment, key) for key in keys if key.in_ci == "missing").items():
-        exists = name in (names.environments or {})
-        create = "" if exists else f"gh api -X PUT 'repos/{names.repository}/environments/{name}' && "
+        create = "" if name in names else f"gh api -X PUT 'repos/{repository}/environments/{name}' && "
         variable = missing[-1].variables[0]
         alternative = f"or, for the whole repository, gh secret set {variable}"
         if missing[-1].provider == MODEL.provider:
@@ -428,8 +420,11 @@ def _programs() -> Iterator[tuple[str, ProgramUnderTest]]:
                 yield name, program
 
 
-def _read_names(wanted: Collection[str], folder: Path, unseen: list[str]) -> _SecretNames:
-    """List the secrets of the `wanted` environments and of a folder's repository. Add failed requests to `unseen`."""
+def _read_names(wanted: Collection[str], folder: Path, unseen: list[str]) -> tuple[str | None, SecretNames]:
+    """Return a folder's repository as OWNER/NAME (None if GitHub cannot be read), and the names of its secrets.
+
+    Read only the `wanted` environments. Add failed requests to `unseen`.
+    """
     try:
         name = os.environ.get("GITHUB_REPOSITORY", "")
         if not name:
@@ -441,19 +436,17 @@ def _read_names(wanted: Collection[str], folder: Path, unseen: list[str]) -> _Se
         root = f"repos/{name}"
         if _read_api(root, unseen) is None:
             unseen.append(f"GitHub: cannot read {unseen.pop()}")
-            return _SecretNames()
+            return None, {}
         listing = _read_api(f"{root}/environments?per_page=100", unseen)
-        environments = None
-        if listing is not None:
-            existing = sorted({each["name"] for each in listing.get("environments", ())}.intersection(wanted))
-            environments = {each: _secret_names(f"{root}/environments/{each}/secrets", unseen) for each in existing}
+        existing = {each["name"] for each in (listing or {}).get("environments", ())}.intersection(wanted)
+        names = {each: _secret_names(f"{root}/environments/{each}/secrets", unseen) for each in sorted(existing)}
         secrets = _secret_names(f"{root}/actions/secrets", unseen)
         if secrets is not None:  # a personal repository has no organisation
             secrets |= _secret_names(f"{root}/actions/organization-secrets", []) or frozenset()
     except ConfigError as problem:
         unseen.append(f"GitHub: {problem}")
-        return _SecretNames()
-    return _SecretNames(repository=name, environments=environments, secrets=secrets)
+        return None, {}
+    return name, {} if listing is None else {**names, "": secrets}
 
 
 def _secret_names(path: str, unseen: list[str]) -> frozenset[str] | None:

@@ -4,10 +4,13 @@
 """
 
 import hashlib
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import Field, NonNegativeInt
 from pydantic.json_schema import SkipJsonSchema
@@ -17,14 +20,21 @@ from skill_evaluator import identifiers as ids
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, PlanError
 from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.files import FrozenModel, read_json, read_versioned, validated
-from skill_evaluator.library.config import Limits, Policy
+from skill_evaluator.library import options as cli
+from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.config import Limits, Model, Policy
 from skill_evaluator.library.prompts import DOCUMENT, UsedInputs
+from skill_evaluator.library.sources import numbered, recorded_in, recorded_rows
 from skill_evaluator.library.versions import Problem
-from skill_evaluator.runner.journal import MANIFEST, Manifest, RunPlan, run_id_of
+from skill_evaluator.providers import Configuration, key_variables, read_configuration
+from skill_evaluator.providers.base import ProviderKind
+from skill_evaluator.records.archive import Archive
+from skill_evaluator.repository import Repository
+from skill_evaluator.runner.journal import MANIFEST, Manifest, RunPlan, run_id_of, slug
 from skill_evaluator.runner.prices import Forecast
 from skill_evaluator.runner.schedule import Shard, replicates_of_baseline
 from skill_evaluator.stats import by_key
-from skill_evaluator.text import nearest
+from skill_evaluator.text import is_generated, nearest
 from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.decide.rules import exit_code_of
 
@@ -33,6 +43,48 @@ OUTCOME = "outcome.json"
 RECORDS = "records"  # folder with files COMPONENT/RUN_ID.json
 Status = Literal["complete", "incomplete", "refused", "skipped", "missing"]
 RequestT = TypeVar("RequestT", bound=EvaluationRequest)
+
+
+@cli.options
+class CiOptions(cli.ComponentsOption, cli.FixturesOption, cli.ConfigOption):
+    """The options that `ci plan` and `ci collect` share: the folders, and branches with more records."""
+
+    recorded: tuple[str, ...] = cli.rare("Also read the records on this branch; repeatable.", (), metavar="REF")
+
+    @cached_property
+    def configuration(self) -> Configuration:
+        """The contents of models.yaml and settings.yaml."""
+        return read_configuration(self.config)
+
+    @cached_property
+    def repository(self) -> Repository:
+        """The git repository of the components. Raise GitError if there is none."""
+        return Repository(self.components)
+
+    @cached_property
+    def folder(self) -> str:
+        """The path of the components folder, relative to the root of the repository."""
+        return self.repository.relative_path(self.components)
+
+    def component(self, skill: str) -> Component:
+        """Read a component; its version is numbered by the records if the prompt declares none."""
+        component = load_component(self.components, skill, self.configuration.settings.limits, self.fixtures)
+        return replace(component, version=self.version_of(skill, component.version, component.digests))
+
+    def version_of(self, skill: str, version: str, digests: Mapping[str, str]) -> str:
+        """Return `version`. If it is generated, renumber it by the records here and on the `recorded` branches."""
+        if not (self.recorded and is_generated(version)):
+            return version
+        repository, board = self.repository, self.components / skill / "leaderboard.json"
+        commits = filter(None, map(repository.commit, self.recorded))
+        path = repository.relative_path(board)
+        blobs = filter(None, (repository.files(commit, self.folder).get(path) for commit in commits))
+        texts = repository.contents(blobs).values()
+        return numbered(digests, [*recorded_in(board), *chain.from_iterable(map(recorded_rows, texts))])
+
+    def archive(self, component: Component) -> Archive:
+        """Open the archive of a component's records, here and on the `recorded` branches."""
+        return Archive(component, self.repository if self.recorded else None, self.recorded)
 
 
 class PlannedBaseline(FrozenModel):
@@ -95,6 +147,38 @@ class PlannedRun(RunPlan):
         return run_id_of(invocation, self.skill, self.model_id, shard, mark)
 
 
+def key_variable_of(model: Model, kind: ProviderKind) -> str:
+    """Return the first variable that may hold a model's key. Return "" if the model needs no key."""
+    return next(iter(secrets_for(model, kind)), "")
+
+
+def secrets_for(model: Model, kind: ProviderKind) -> tuple[str, ...]:
+    """Return the names of the secrets that may hold a model's key. Return () if the model needs no key."""
+    return () if model.auth == "oidc" else key_variables(model, kind)
+
+
+def environment_of_program(name: str) -> str:
+    """Return the CI environment whose secret holds the variables of a component's program."""
+    return f"eval-program-{slug(name)}"
+
+
+def environment_of(model: Model, kind: ProviderKind) -> str:
+    """Return the CI environment of a model's key, named after `api_key_env`, or else after provider and place.
+
+    It is `eval-no-key` for a `base_url` that needs no key. With `auth: oidc` the environment holds no key, but is
+    part of the identity that the vendor trusts.
+    """
+    if model.api_key_env is not None:
+        name = model.api_key_env.removesuffix("_API_KEY")
+    elif model.place is not None:
+        name = f"{model.provider}-{model.place}"
+    elif model.auth == "key" and kind.key_variables and not key_variables(model, kind):
+        name = "no-key"
+    else:
+        name = model.provider
+    return "eval-" + re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
 class PlannedJob(FrozenModel):
     """A job of the matrix: the ids of the runs that it makes in this order, and the variables with their keys."""
 
@@ -137,13 +221,6 @@ class Plan(FrozenModel):
     forecast: list[Forecast] = []
     retiring: list[str] = Field(default=[], exclude_if=lambda lines: not lines)
 
-    def run(self, run_id: str) -> PlannedRun:
-        """Return the run with this id in the plan. Raise PlanError if there is none."""
-        runs = {run.id: run for run in self.runs}
-        if run_id not in runs:
-            raise PlanError(f"the plan has no run '{run_id}' {nearest(run_id, list(runs))}")
-        return runs[run_id]
-
     def job_of(self, run: PlannedRun) -> str:
         """Return the id of the job that makes a run, or the id of the run if no job does."""
         return next((job.id for job in self.jobs if run.id in job.runs), run.id)
@@ -174,6 +251,21 @@ class Plan(FrozenModel):
             yield run, new.model_copy(update=baseline_fields)
 
 
+def outputs_of(plan: Plan) -> dict[str, Any]:
+    """Return the outputs of the planning job: the `matrix` of jobs, and the numbers of `jobs` and `faults`."""
+    runs = {run.id: run for run in plan.runs}
+    matrix = [
+        {
+            "id": job.id,
+            "environment": job.environment,
+            "keys": job.keys,
+            "runs": "\n".join(f"{run_id} {runs[run_id].skill} {runs[run_id].model_id}" for run_id in job.runs),
+        }
+        for job in plan.jobs
+    ]
+    return {"matrix": {"include": matrix}, "jobs": len(plan.jobs), "faults": len(plan.faults)}
+
+
 def read_plan(path: Path) -> Plan:
     """Read a plan. Raise PlanError if it is missing, invalid or of a newer version."""
     return read_versioned(Plan, path, "plan_version", PLAN_VERSION, PlanError)
@@ -184,11 +276,15 @@ def sha256_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def planned_request(request: RequestT, plan: Plan, run: PlannedRun) -> RequestT:
+def planned_request(request: RequestT, plan: Plan, run_id: str) -> RequestT:
     """Return the request that makes a planned run, or resumes it if its folder exists.
 
-    Raise PlanError if the request names another component or model, or has no results folder.
+    Raise PlanError if there is no such run, or if the request names another component or model, or no results folder.
     """
+    runs = {run.id: run for run in plan.runs}
+    if run_id not in runs:
+        raise PlanError(f"the plan has no run '{run_id}' {nearest(run_id, list(runs))}")
+    run = runs[run_id]
     if request.skill not in ("", run.skill) or request.models not in ((), (run.model_id,)):
         raise PlanError(
             f"{run.id} of the plan is component '{run.skill}' on model {run.model_id}: "

@@ -1,26 +1,43 @@
 """Plan the runs of a push or of a manual start: plan.json with every job, the reasons and the cost.
 
+A run with very many calls is split into shards. Each run has its own job unless there are very many runs.
+
 Planning makes no call and needs no key. The runs of a push depend on its version bump (base to head) and on the
 leaderboards, so the next push makes up for a lost run. A pull request that changes code, workflows or settings is
 refused, because the jobs have keys.
 """
 
 import datetime
+import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+import sys
+from bisect import insort
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from skill_evaluator import __version__
-from skill_evaluator.ci import matrix
-from skill_evaluator.ci.plan import OnModels, Plan
+from skill_evaluator.ci.plan import (
+    CiOptions,
+    OnModels,
+    Plan,
+    PlannedBaseline,
+    PlannedJob,
+    PlannedJudge,
+    PlannedRun,
+    environment_of,
+    environment_of_program,
+    key_variable_of,
+)
 from skill_evaluator.errors import GitError, LeaderboardError, NotEvaluatedError, PlanError, SkillEvaluatorError
-from skill_evaluator.evaluation.runs import fresh_seed, judge_of
+from skill_evaluator.evaluation.runs import find_baseline, fresh_seed, judge_of
+from skill_evaluator.judges.modes.sentences import judge_estimate
 from skill_evaluator.library import options as cli
-from skill_evaluator.library.cases import Case, load_cases
+from skill_evaluator.library.cases import Case, load_cases, refuse_unfilled
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.config import Jobs, Model, retiring, select_models
+from skill_evaluator.library.config import Jobs, Limits, Model, Policy, retiring, select_models
 from skill_evaluator.library.sources import component_names, prompt_file
 from skill_evaluator.library.versions import (
     Bump,
@@ -28,30 +45,36 @@ from skill_evaluator.library.versions import (
     Problem,
     breaks_contract,
     bump,
+    component_at,
+    find_prompt,
     needs_evaluation,
     read_version,
     read_versions,
     version_before,
     versioning_problems,
 )
-from skill_evaluator.providers import program, with_program
+from skill_evaluator.providers import Configuration, program, with_program
+from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.records.archive import Archive, RecordedRun, newest_recorded, refusal_reason
 from skill_evaluator.records.record import short_digest
 from skill_evaluator.records.selection import versions_patched_to
 from skill_evaluator.repository import Repository, within
-from skill_evaluator.runner.journal import RunSize, new_invocation, new_runs
-from skill_evaluator.runner.prices import forecasts_of, input_sizes
-from skill_evaluator.runner.schedule import refuse_amounts
-from skill_evaluator.stats import by_key
-from skill_evaluator.text import counted, listed, nearest
+from skill_evaluator.runner.journal import ComponentRun, RunSize, input_digests, new_invocation, new_runs, slug
+from skill_evaluator.runner.prices import CostEstimate, InputSize, estimate, forecasts_of, input_sizes, sum_of
+from skill_evaluator.runner.schedule import IN_FLIGHT, Shard, limits_under, refuse_amounts, replicates_of_baseline
+from skill_evaluator.stats import by_key, total_or_none
+from skill_evaluator.text import counted, is_generated, listed, nearest
 
 _FULL_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 _REFUSED = (".evaluator/*", ".github/*", "tools/*", "*.py", ".gitmodules")
+MAX_JOBS = 256  # GitHub's limit of jobs in one matrix
+_MAX_JOB_MINUTES = 300.0  # jobs are stopped after 350 minutes
+_SLOW_CALL_S = 10.0
 _CAN_DECLARE_CHECKS = ("datasets.json", "meta.json", "*checks*", "cases.*")
 
 
 @cli.options
-class PlanRequest(matrix.CiOptions, cli.FormatOption):
+class PlanRequest(CiOptions, cli.FormatOption):
     """The options of `ci plan`. Without `base` and `drift`, a person starts it, and version bumps do not count."""
 
     names: tuple[str, ...] = cli.argument(cli.SKILLS, (), "COMPONENT")
@@ -63,6 +86,51 @@ class PlanRequest(matrix.CiOptions, cli.FormatOption):
     drift: bool = cli.rare("Plan recorded versions again, to detect a changed model.", False)
     dry_run: bool = cli.rare("Plan jobs that make no call.", False)
     platform: cli.PlatformName | None = cli.on_platform("write outputs, summary, annotations")
+    out: Path = cli.rare("File to write the plan to.", Path("plan.json"), metavar="FILE")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedEvaluation:
+    """A run to plan, with its applicable `cases` and the `sizes` of their requests by case id.
+
+    `baseline` is the interleaved baseline with the sizes of its requests. `judge` decides the checks with `expect`.
+    """
+
+    run: ComponentRun
+    kind: ProviderKind
+    cases: Mapping[str, Case]
+    sizes: Mapping[str, InputSize]
+    baseline: tuple[PlannedBaseline, Mapping[str, InputSize]] | None = None
+    judge: tuple[Model, ProviderKind] | None = None
+
+    @property
+    def calls_each(self) -> int:
+        """The number of calls per case, the baseline's included."""
+        replicates = self.run.manifest.replicates
+        return replicates + (0 if self.baseline is None else replicates_of_baseline(replicates))
+
+    def estimates(self, case_ids: Collection[str]) -> list[tuple[str, CostEstimate]]:
+        """Return (model id, cost estimate) for these cases: of the model with its baseline, and of the judge if any."""
+        model, replicates = self.run.model, self.run.manifest.replicates
+        requests = [(self.sizes, replicates)]
+        if self.baseline is not None:
+            requests.append((self.baseline[1], replicates_of_baseline(replicates)))
+        parts = [
+            estimate({case_id: sizes[case_id] for case_id in case_ids}, model, self.kind, replicates)
+            for sizes, replicates in requests
+        ]
+        estimates = [(model.id, sum_of(parts))]
+        if self.judge is not None:
+            cases = [self.cases[case_id] for case_id in case_ids]
+            estimates.append((self.judge[0].id, judge_estimate(*self.judge, cases, model, self.calls_each)))
+        return estimates
+
+    def minutes(self, calls: int) -> float:
+        """Estimate the minutes for a number of calls within the model's rate limits, if each takes 10 seconds."""
+        limits = self.run.model.limits
+        in_flight = 1 if self.kind.one_at_a_time else limits.max_concurrency or IN_FLIGHT
+        max_per_minute = limits.requests_per_minute or math.inf
+        return max(calls * _SLOW_CALL_S / 60.0 / in_flight, calls / max_per_minute)
 
 
 def make_plan(request: PlanRequest) -> Plan:
@@ -107,13 +175,13 @@ def make_plan(request: PlanRequest) -> Plan:
 def _with_runs(plan: Plan, request: PlanRequest, changed: set[str]) -> Plan:
     limits = request.configuration.settings.jobs
     max_cost = limits.max_cost if request.max_cost is None else request.max_cost
-    wanted = matrix.affordable(list(_read_components(plan, request, changed)), max_cost)
+    wanted = affordable(list(_read_components(plan, request, changed)), max_cost)
     pairs = {(pair.run.component.name, pair.run.model.id): pair for pair in wanted}
-    runs = matrix.capped(matrix.runs_of(wanted, limits), max_cost)
-    jobs = matrix.packed(runs, {run.id: pairs[run.skill, run.model_id].minutes(run.calls) for run in runs}, limits)
+    runs = capped(runs_of(wanted, limits), max_cost)
+    jobs = packed(runs, {run.id: pairs[run.skill, run.model_id].minutes(run.calls) for run in runs}, limits)
     return plan.model_copy(
         update={
-            "runs": matrix.with_limits(runs, jobs, request.configuration),
+            "runs": with_limits(runs, jobs, request.configuration),
             "jobs": jobs,
             "chosen": grouped(each for each in plan.chosen if (each.skill, each.models[0]) in pairs),
             "skipped": grouped(plan.skipped),
@@ -208,7 +276,7 @@ def _deleted_cases(plan: Plan, request: PlanRequest) -> Iterator[OnModels]:
             yield OnModels(skill=name, models=[model.id for model in request.configuration.models], reason=reason)
 
 
-def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Iterator[matrix.PlannedEvaluation]:
+def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Iterator[PlannedEvaluation]:
     """Yield an evaluation per chosen component and model. Add errors to the plan; raise those of named components."""
     for skill, ids in by_key((decision.skill, decision.models[0]) for decision in plan.chosen).items():
         try:
@@ -235,7 +303,7 @@ def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Ite
 
 def _on_models(
     plan: Plan, request: PlanRequest, component: Component, archive: Archive, cases: Sequence[Case], ids: Sequence[str]
-) -> Iterator[matrix.PlannedEvaluation]:
+) -> Iterator[PlannedEvaluation]:
     configuration, sizes = with_program(request.configuration, component), input_sizes(component, cases)
     settings, models = configuration.settings, {model.id: model for model in configuration.models}
     replicates = request.replicates or settings.replicates
@@ -258,7 +326,7 @@ def _on_models(
         if request.drift:
             seed = fresh_seed(archive, model.id, versions_patched_to(archive.entries, component.version), size.seed)
             run = replace(run, manifest=run.manifest.model_copy(update={"seed": seed}))
-        wanted = matrix.PlannedEvaluation(
+        wanted = PlannedEvaluation(
             run=run,
             kind=configuration.kinds[model.provider],
             cases=applicable,
@@ -266,8 +334,184 @@ def _on_models(
             judge=None if judge is None else (judge, configuration.kinds[judge.provider]),
         )
         if settings.policy.design == "beside" and not request.drift:
-            wanted = matrix.with_baseline(wanted, archive, settings.policy)
+            wanted = with_baseline(wanted, archive, settings.policy)
         yield wanted
+
+
+def with_baseline(wanted: PlannedEvaluation, archive: Archive, policy: Policy) -> PlannedEvaluation:
+    """Return the evaluation with an interleaved baseline and a seed that no record of the two versions has.
+
+    Return it unchanged if there is no baseline or, with a warning, if the baseline cannot be called.
+    """
+    component, model, manifest = wanted.run.component, wanted.run.model, wanted.run.manifest
+    try:
+        row = find_baseline(component, model, archive, policy)
+        if row is None or model.provider == "replay":  # replay returns the same outputs for every prompt
+            return wanted
+        commit = find_prompt(component, archive.record(row)).commit
+        baseline, _ = component_at(component, commit)
+        if is_generated(row.version):  # its number may be in records that only a branch has
+            baseline = replace(baseline, version=row.version)
+        refuse_unfilled(baseline, wanted.cases.values(), component)
+        versions = (baseline.version, component.version)
+        seed = fresh_seed(archive, model.id, versions, manifest.seed)
+        planned = PlannedBaseline(
+            skill_version=baseline.version,
+            commit=commit,
+            inputs=baseline.prompt.inputs,
+            digests=input_digests(baseline, model),
+        )
+        run = replace(wanted.run, manifest=manifest.model_copy(update={"seed": seed}))
+        return replace(wanted, run=run, baseline=(planned, input_sizes(baseline, wanted.cases.values())))
+    except SkillEvaluatorError as problem:
+        print(f"warning: {component.name} on {model.id} is called without its baseline: {problem}", file=sys.stderr)
+        return wanted
+
+
+def affordable(wanted: Sequence[PlannedEvaluation], cap_usd: float | None) -> list[PlannedEvaluation]:
+    """Return the evaluations, without baselines (with a warning) if the cap is enough for the new versions only."""
+    reduced = [replace(pair, baseline=None) for pair in wanted]
+    without, with_baselines = (
+        total_or_none(part.cost_upper_usd for pair in work for _, part in pair.estimates(pair.cases))
+        for work in (reduced, wanted)
+    )
+    if cap_usd is None or without is None or with_baselines is None or not without <= cap_usd < with_baselines:
+        return list(wanted)
+    print(
+        f"warning: baselines are not called: ${cap_usd:,.2f} is enough for the new versions (at most ${without:,.2f}) "
+        f"but not for both (${with_baselines:,.2f})",
+        file=sys.stderr,
+    )
+    return reduced
+
+
+def runs_of(wanted: Sequence[PlannedEvaluation], jobs: Jobs) -> list[PlannedRun]:
+    """Return the run of each evaluation, split into shards if it has more than `jobs.max_calls` calls."""
+    runs = []
+    for pair in wanted:
+        count = min(len(pair.cases), math.ceil(len(pair.cases) * pair.calls_each / jobs.max_calls))
+        runs += [_make_run(pair, Shard(index, count)) for index in range(1, count + 1)]
+    return runs
+
+
+def _make_run(wanted: PlannedEvaluation, shard: Shard) -> PlannedRun:
+    run, kind = wanted.run, wanted.kind
+    component, model, manifest = run.component, run.model, run.manifest
+    case_ids = shard.of(list(wanted.cases))
+    estimates = wanted.estimates(case_ids)
+    judge, environment, key_variable = None, environment_of(model, kind), key_variable_of(model, kind)
+    if wanted.judge is not None:
+        judge_key, calls = key_variable_of(*wanted.judge), estimates[-1][1].calls
+        judge = PlannedJudge(model_id=wanted.judge[0].id, key_variable=judge_key, calls=calls)
+    if component.program is not None:
+        environment = environment_of_program(component.name)
+        key_variable = program.VARIABLES if component.program.variables else key_variable
+    return PlannedRun.view(
+        manifest,
+        id=f"{component.name}@{slug(model.id)}" + (f"@{shard.index}of{shard.count}" if shard.count > 1 else ""),
+        environment=environment,
+        key_variable=key_variable,
+        shard=str(shard) if shard.count > 1 else None,
+        cases={case_id: manifest.cases[case_id] for case_id in case_ids},
+        cost_upper_usd=total_or_none(estimate.cost_upper_usd for _, estimate in estimates),
+        baseline=None if wanted.baseline is None else wanted.baseline[0],
+        judge=judge,
+    )
+
+
+def packed(runs: Sequence[PlannedRun], minutes: Mapping[str, float], jobs: Jobs) -> list[PlannedJob]:
+    """Return one job per run. If there are more than `jobs.max_jobs` runs, the shortest runs share jobs.
+
+    Runs of one model share a job before runs that only have their keys in common. A shared job has at most
+    `jobs.max_calls` calls and takes at most 300 minutes; `minutes` has the duration by run id. Raise PlanError if there
+    are more jobs than GitHub accepts.
+    """
+    runs_by_job = [[run] for run in runs]
+    for with_model in (True, False):
+        runs_by_job = _merged(runs_by_job, minutes, jobs, with_model=with_model)
+    if len(runs_by_job) > MAX_JOBS:
+        raise PlanError(
+            f"{len(runs)} runs make {len(runs_by_job)} jobs of at most {jobs.max_calls:,} calls, but GitHub accepts at "
+            f"most {MAX_JOBS} jobs; name fewer components or models, or raise jobs.max_calls in settings.yaml"
+        )
+    shared = by_key((job_runs[0].environment, job_runs) for job_runs in runs_by_job if len(job_runs) > 1)
+    planned = []
+    for job_runs in runs_by_job:
+        first = job_runs[0]
+        name, environment, alike = first.id, first.environment, shared.get(first.environment, [])
+        if job_runs in alike:
+            name = f"{environment}@{alike.index(job_runs) + 1}of{len(alike)}"
+        run_ids = [run.id for run in sorted(job_runs, key=lambda run: -minutes[run.id])]  # longest first
+        planned.append(PlannedJob(id=name, runs=run_ids, environment=environment, keys=first.keys))
+    return planned
+
+
+def _merged(
+    runs_by_job: Sequence[list[PlannedRun]], minutes: Mapping[str, float], jobs: Jobs, *, with_model: bool
+) -> list[list[PlannedRun]]:
+    """Join the two shortest jobs with equal keys (`with_model`: and model) until `max_jobs` remain or no two fit."""
+    groups: dict[object, list[tuple[float, int, list[PlannedRun]]]] = {}
+    for number, job_runs in enumerate(runs_by_job):
+        group = (job_runs[0].environment, *job_runs[0].keys, job_runs[0].model_id if with_model else None)
+        insort(groups.setdefault(group, []), (sum(minutes[run.id] for run in job_runs), number, job_runs))
+    for _ in range(len(runs_by_job) - jobs.max_jobs):
+        fitting = [
+            group
+            for group in groups.values()
+            if len(group) > 1
+            and group[0][0] + group[1][0] <= _MAX_JOB_MINUTES
+            and sum(run.all_calls for run in (*group[0][2], *group[1][2])) <= jobs.max_calls
+        ]
+        if not fitting:
+            break
+        shortest = min(fitting, key=lambda group: group[0][0] + group[1][0])
+        (length, number, job_runs), (second_length, _, second_runs) = shortest[:2]
+        shortest[:2] = []
+        insort(shortest, (length + second_length, number, [*job_runs, *second_runs]))
+    entries = sorted((entry for group in groups.values() for entry in group), key=lambda entry: entry[1])
+    return [job_runs for _, _, job_runs in entries]
+
+
+def capped(runs: Sequence[PlannedRun], max_cost_usd: float | None) -> list[PlannedRun]:
+    """Return the runs, each capped at its share of `max_cost_usd`, in proportion to its maximum cost.
+
+    Raise PlanError if `max_cost_usd` is not None and the price of a model is unknown.
+    """
+    if max_cost_usd is None:
+        return list(runs)
+    for run in runs:
+        if run.cost_upper_usd is None:
+            raise PlanError(
+                f"the cost cannot be capped because the price of model '{run.model_id}' is unknown; "
+                "set price: {input, output} in models.yaml, or plan without this model"
+            )
+    costs = [run.cost_upper_usd or 0.0 for run in runs]
+    share = min(1.0, max_cost_usd / sum(costs)) if any(costs) else 1.0
+    caps = [math.floor(cost * share * 1e6) / 1e6 for cost in costs]
+    return [run.model_copy(update={"max_cost_usd": cap}) for run, cap in zip(runs, caps, strict=True)]
+
+
+def with_limits(
+    runs: Sequence[PlannedRun], jobs: Sequence[PlannedJob], configuration: Configuration
+) -> list[PlannedRun]:
+    """Return the runs with their rate limits: concurrent jobs share the limits of a model and of a provider."""
+    ceilings, models = configuration.settings.ceilings, {model.id: model for model in configuration.models}
+    models_of_run = {
+        run.id: [models[each] for each in (run.model_id, run.judge and run.judge.model_id) if each in models]
+        for run in runs
+    }
+    called = [{model.id for run_id in job.runs for model in models_of_run[run_id]} for job in jobs]
+    of_model = Counter(model_id for ids in called for model_id in ids)
+    of_provider = Counter(provider for ids in called for provider in {models[model_id].provider for model_id in ids})
+    shared = []
+    for run in runs:
+        limits: dict[str, Limits] = {}
+        for model in models_of_run[run.id]:
+            share = limits_under(Limits(), model.limits, of_model[model.id])
+            share = limits_under(share, ceilings.get(model.provider), of_provider[model.provider])
+            limits |= {} if share == Limits() else {model.id: share}
+        shared.append(run.model_copy(update={"limits": limits}))
+    return shared
 
 
 def decide(

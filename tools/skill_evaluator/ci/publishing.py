@@ -9,7 +9,6 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Literal
@@ -47,32 +46,19 @@ class PublishRequest(ComponentsOption, FormatOption):
         return self.to if self.mode == "push" else self.branch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
-    """The result of publishing: the ids of the records, their branch and commit, and problems of refused records.
+def publish(request: PublishRequest) -> tuple[list[Record], str | None, list[LeaderboardError]]:
+    """Add collected records to a branch in one commit and push it. If the branch moved meanwhile, try again.
 
-    `commit` is None if no record is new. `branch` is None if there is no record at all.
+    Return the records, the commit (None if no record is new), and the errors of records that cannot be read.
     """
-
-    records: Sequence[str]
-    branch: str | None
-    commit: str | None
-    problems: Sequence[LeaderboardError]
-
-
-def publish(request: PublishRequest) -> Published:
-    """Add collected records to a branch in one commit and push it. If the branch moved meanwhile, try again."""
     if not request.collected.is_dir():
         raise PlanError(f"{request.collected} is not a folder; name the folder that `ci collect` wrote")
     records, problems = read_records(request.collected)
-    if not records:
-        return Published(records=(), branch=None, commit=None, problems=problems)
     try:
-        commit = publish_records(Repository(request.components), records, request)
+        commit = publish_records(Repository(request.components), records, request) if records else None
     except LeaderboardError as problem:
         raise LeaderboardError("; ".join(map(str, (*problems, problem)))) from None
-    ids = [record.run_id for record in records]
-    return Published(records=ids, branch=request.target, commit=commit, problems=problems)
+    return records, commit, problems
 
 
 def _commit_message(records: Sequence[Record]) -> str:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from skill_evaluator.ci import collecting, publishing
 from skill_evaluator.ci.collecting import CollectRequest
-from skill_evaluator.ci.matrix import outputs_of
-from skill_evaluator.ci.plan import read_outcome, sha256_of
+from skill_evaluator.ci.plan import outputs_of, read_outcome, sha256_of
 from skill_evaluator.ci.planning import PlanRequest, make_plan
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.ci.publishing import PublishRequest
@@ -40,12 +39,7 @@ EXITS = {
 }
 
 
-@cli.options
-class PlanOptions(PlanRequest):
-    out: Path = cli.rare("File to write the plan to.", Path("plan.json"), metavar="FILE")
-
-
-def plan(options: PlanOptions) -> int:
+def plan(options: PlanRequest) -> int:
     """Plan the runs of a push and their maximum cost; write plan.json. Makes no call."""
     made = make_plan(options)
     replace_text(options.out, json_text(made.model_dump(mode="json")))
@@ -74,19 +68,19 @@ def collect(options: CollectRequest) -> int:
 
 def publish(options: PublishRequest) -> int:
     """Commit collected records to a branch and push it; try again if the branch has moved."""
-    done = publishing.publish(options)
-    message = "no record to publish"
-    if done.records and done.commit is None:
-        message = f"{counted(len(done.records), 'record')} already on {done.branch}: nothing to do"
-    elif done.records:
-        message = f"{counted(len(done.records), 'record')} on {done.branch} of origin by {done.commit}"
+    records, commit, problems = publishing.publish(options)
+    message, branch = "no record to publish", options.target if records else None
+    if records and commit is None:
+        message = f"{counted(len(records), 'record')} already on {branch}: nothing to do"
+    elif records:
+        message = f"{counted(len(records), 'record')} on {branch} of origin by {commit}"
     print_page(
         options.format,
-        json=lambda: {"records": done.records, "branch": done.branch, "commit": done.commit},
+        json=lambda: {"records": [record.run_id for record in records], "branch": branch, "commit": commit},
         page=lambda: page_of("published", [Line(message)]),
     )
-    if done.problems:
-        raise LeaderboardError("; ".join(map(str, done.problems)))
+    if problems:
+        raise LeaderboardError("; ".join(map(str, problems)))
     return EXIT_OK
 
 

@@ -62,8 +62,7 @@ class EvaluateOptions(ManyRequest):
 def evaluate(options: EvaluateOptions) -> int:
     """Run a prompt on its cases and models; score the outputs and record the result."""
     if options.planned:
-        plan = read_plan(options.plan)
-        options = planned_request(options, plan, plan.run(options.planned))
+        options = planned_request(options, read_plan(options.plan), options.planned)
     elif options.is_many:
         return _evaluate_many(options)
     if options.dry_run:

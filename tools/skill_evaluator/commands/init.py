@@ -10,6 +10,7 @@ from skill_evaluator.api import Library, library_of
 from skill_evaluator.api.schemas import edited_schemas, write_schemas
 from skill_evaluator.ci import linting
 from skill_evaluator.ci.layout import InitRequest, adopt, create_library, find_branch, propose
+from skill_evaluator.ci.linting import LintRequest
 from skill_evaluator.display.pages import page_of, print_page
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import show
@@ -143,12 +144,7 @@ def schemas(options: SchemasOptions) -> int:
     return EXIT_OK
 
 
-@cli.options
-class LintOptions(linting.LintRequest):
-    strict: bool = cli.flag("Also fail for unready components and outdated workflows.")
-
-
-def lint(options: LintOptions) -> int:
+def lint(options: LintRequest) -> int:
     """Check components and all their cases; show how every field is compared, and why.
 
     With --base, check only changed components, and also that each changed prompt has a higher version and that no

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
-from skill_evaluator.checking.rubrics import RubricLint
+from skill_evaluator.checking.lint import RubricLint
 from skill_evaluator.display import count, number, plain, probability
 from skill_evaluator.display.pages import Block, Chart, Drawing, ForMedia, Heading, Line, Lines, page_of, print_page
 from skill_evaluator.display.safe_text import shortened

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from json import loads
 from typing import Any
 
-from skill_evaluator.checking.lint import LintResult, PlanLine
-from skill_evaluator.checking.rubrics import RubricLint
+from skill_evaluator.checking.lint import LintResult, PlanLine, RubricLint
 from skill_evaluator.checks import Check
 from skill_evaluator.ci.layout import Proposal
 from skill_evaluator.ci.linting import LintedLibrary

@@ -160,7 +160,7 @@ def _write_component(
         private=compared.is_private,
         judged=any(build.judgements.glob(f"*/{JUDGING}")),
     )
-    return compared.state, list(overview_rows(status, rows, grades)), versions.version_changes(compared)
+    return compared.state, list(overview_rows(status, grades)), versions.version_changes(compared)
 
 
 def _reason_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: Path | None) -> tuple[str, bool]:

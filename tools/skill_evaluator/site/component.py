@@ -12,7 +12,7 @@ from skill_evaluator.display.pages import Line, LinePart
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell
 from skill_evaluator.records.archive import precedence
-from skill_evaluator.records.record import Record, Row, RowAccuracy
+from skill_evaluator.records.record import Record, Row
 from skill_evaluator.records.summaries import values_of_arrays
 from skill_evaluator.reports import summary
 from skill_evaluator.site import cut_name
@@ -22,10 +22,9 @@ from skill_evaluator.verdicts.component import ComponentStatus
 from skill_evaluator.verdicts.decide import results
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
-from skill_evaluator.verdicts.shipping import History, Point, Score
+from skill_evaluator.verdicts.shipping import History
 from skill_evaluator.verdicts.sizing import can_show
 
-AGREEMENT = "pairwise_exact_match"
 ORDER = (*WORST_FIRST, "first")
 _SOUND = ("improved", "unchanged")
 _DRAWN = 15  # versions in the small line of the overview
@@ -50,22 +49,18 @@ def component_page(status: ComponentStatus, rows: Sequence[Row]) -> dict[str, An
     """Return the values for the template of a component's page; `rows` are all its runs, complete or not."""
     history, newest, ranking = status.history, status.newest, status.ranking
     points = list(_trend_points(history, rows))
-    latest = {point["run"] for point in sorted(points, key=lambda point: point["timestamp"])[-_MAX_TREND_ROWS:]}
-    trend = [point for point in points if point["run"] in latest]
-    versions = sorted({point["version"] for point in points}, key=precedence)
+    newest_points = sorted(points, key=lambda point: point["run"].timestamp)[-_MAX_TREND_ROWS:]
+    latest = {point["run"].run_id for point in newest_points}
+    trend = [point for point in points if point["run"].run_id in latest]
+    versions = sorted({point["run"].skill_version for point in points}, key=precedence)
     fields = list(_field_rows(newest))
     shown_fields = fields[: _MAX_FIELD_ROWS // len(newest)]
-    figures = newest_figures(status, rows)
     return {
-        "metric": history.metric,
-        "agreement": AGREEMENT,
-        "models": list(newest),
+        "status": status,
         "versions": versions,
-        "ranking": ranking,
         "others": sorted({name for model in ranking.models for name in model.accuracy} - {ranking.metric}),
-        "scores": _ranked_scores(status),
         "moved": {model.model_id: verdict_of(model.model_id, status) for model in ranking.models},
-        "newest": [{**figures[model_id], "calls": record.calls} for model_id, record in newest.items()],
+        "newest": list(map(run_figures, newest.values())),
         "trend": trend,
         "older_runs": len(points) - len(trend),
         "chart": _trend_chart(trend, versions, list(newest), history.metric) if len(versions) > 1 else None,
@@ -105,53 +100,26 @@ def is_flawless(profile: Mapping[str, int]) -> bool:
     return bool(profile.get("stable_right")) and sum(profile.values()) == profile["stable_right"]
 
 
-def _ranked_scores(status: ComponentStatus) -> dict[str, dict[str, float | None]]:
-    """Return `accuracy`, its interval `low` to `high` and `reproducibility` by model id, over all pooled runs."""
-    scores = {}
-    for model in status.ranking.models:
-        score = model.accuracy.get(status.ranking.metric)
-        figures = _score_figures(score, score.n_cases if score else 0)
-        scores[model.model_id] = {**figures, "reproducibility": model.reproducibility.get(AGREEMENT)}
-    return scores
-
-
-def _score_figures(score: Score | RowAccuracy | None, cases: int) -> dict[str, float | None]:
-    """Return a strict mean as `accuracy`, and its confidence interval as `low` and `high`; each may be None."""
-    low, high = ends(score.ci95 if score else None, cases)
-    return {"accuracy": score.strict_mean if score else None, "low": low, "high": high}
-
-
 def _trend_points(history: History, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
     """Yield the figures of each model's measured versions, then of each incomplete run without a scenario.
 
-    A `segment` ends where two versions cannot be compared.
+    A `segment` ends where two versions cannot be compared. `point` is None for an incomplete run.
     """
     by_run = {row.run_id: row for row in rows}
     for model in history.models:
         stretch = 0
         for point in model.points:
-            stretch += point.step is not None and point.step.verdict == "incomparable"
+            verdict, against = "first", ""
+            if point.step is not None:
+                verdict, against = point.step.verdict, f" against {point.step.before}"
+                stretch += verdict == "incomparable"
             if point.run_id in by_run:
-                segment = f"{model.model_id} {stretch}"
-                yield {**run_figures(by_run[point.run_id]), **_point_figures(point), "segment": segment}
+                words = f"{point.version}: {number(point.strict_mean)}, {verdict}{against}"
+                place = {"point": point, "verdict": verdict, "segment": f"{model.model_id} {stretch}"}
+                yield {**run_figures(by_run[point.run_id]), **place, "words": words}
     for row in rows:
         if not row.complete and row.scenario is None:
-            nothing = {"complete": False, "segment": None, "verdict": None, "before": None, "runs": 1}
-            yield {**run_figures(row), **nothing, "words": _unmeasured_words(row)}
-
-
-def _point_figures(point: Point) -> dict[str, Any]:
-    step = point.step
-    verdict, before = ("first", None) if step is None else (step.verdict, step.before)
-    against = f" against {before}" if before is not None else ""
-    return {
-        "complete": True,
-        "verdict": verdict,
-        "before": before,
-        "runs": point.runs,
-        "pooled": point.strict_mean,
-        "words": f"{point.version}: {number(point.strict_mean)}, {verdict}{against}",
-    }
+            yield {**run_figures(row), "point": None, "verdict": None, "segment": None, "words": _unmeasured_words(row)}
 
 
 def _history_remarks(history: History) -> Iterator[str]:
@@ -187,22 +155,21 @@ def _confusion_matrices(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]
             }
 
 
-def overview_rows(
-    status: ComponentStatus, rows: Sequence[Row], grades: Mapping[str, str | None]
-) -> Iterator[dict[str, Any]]:
+def overview_rows(status: ComponentStatus, grades: Mapping[str, str | None]) -> Iterator[dict[str, Any]]:
     """Yield a row of the overview for each model, with the figures of its newest run of its highest version.
 
-    `rank` is the index of the worst verdict in `ORDER`.
+    The score is over all runs of the version if the model is ranked. `rank` is the index of the worst verdict in
+    `ORDER`.
     """
     points = {model.model_id: model.points[-_DRAWN:] for model in status.history.models}
-    scores = _ranked_scores(status)
-    for model_id, figures in newest_figures(status, rows).items():
+    ranked = {model.model_id: model for model in status.ranking.models}
+    for model_id, record in status.newest.items():
         judged = verdict_of(model_id, status)
         verdicts = [verdict["verdict"] or "first" for verdict in (judged, judged["also"]) if verdict is not None]
         yield {
             "component": status.history.skill,
-            **figures,
-            **scores.get(model_id, {}),
+            **run_figures(record),
+            "ranked": ranked.get(model_id),
             **judged,
             "verdicts": verdicts,
             "rank": min(map(ORDER.index, verdicts)),
@@ -211,29 +178,11 @@ def overview_rows(
         }
 
 
-def newest_figures(status: ComponentStatus, rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
-    """Return the figures of each model's newest complete run of its highest version, by model id."""
-    by_run = {row.run_id: row for row in rows}
-    return {model_id: run_figures(by_run[record.run_id]) for model_id, record in status.newest.items()}
-
-
-def run_figures(row: Row) -> dict[str, Any]:
-    """Return the figures of a run by the names that templates use. `usd` is per 1,000 outputs, `tokens` per output."""
-    outputs = round(row.coverage * row.planned)
-    return {
-        "run": row.run_id,
-        "model": row.model_id,
-        "version": row.skill_version,
-        "timestamp": row.timestamp,
-        "metric": row.primary_metric,
-        **_score_figures(row.accuracy.get(row.primary_metric), row.n_cases),
-        "reproducibility": row.reproducibility.get(AGREEMENT),
-        "coverage": row.coverage,
-        "usd": results.per_1000(row.cost_usd, outputs),
-        "tokens": None if row.tokens.output is None or not outputs else row.tokens.output / outputs,
-        "p50": row.latency_s.p50,
-        "p95": row.latency_s.p95,
-    }
+def run_figures(run: Row | Record) -> dict[str, Any]:
+    """Return a run with its cost in USD per 1,000 outputs and its output tokens per output."""
+    outputs = round(run.coverage * run.planned)
+    tokens = None if run.tokens.output is None or not outputs else run.tokens.output / outputs
+    return {"run": run, "usd": results.per_1000(run.cost_usd, outputs), "tokens": tokens}
 
 
 def verdict_of(model_id: str, status: ComponentStatus) -> dict[str, Any]:
@@ -260,8 +209,18 @@ def verdict_of(model_id: str, status: ComponentStatus) -> dict[str, Any]:
 def _trend_chart(
     points: Sequence[Mapping[str, Any]], versions: Sequence[str], models: Sequence[str], metric: str
 ) -> PageChart:
-    texts = ("model", "segment", "words")
-    rows = [{**point, **{name: _chart_name(point[name]) for name in texts}} for point in points]
+    rows = []
+    for point in points:
+        run, score = point["run"], point["run"].accuracy.get(point["run"].primary_metric)
+        low, high = ends(score.ci95 if score else None, run.n_cases)
+        figures = {"accuracy": score.strict_mean if score else None, "low": low, "high": high}
+        texts = {name: _chart_name(point[name]) for name in ("segment", "words")}
+        place = {
+            "version": run.skill_version,
+            "model": _chart_name(run.model_id),
+            "complete": point["point"] is not None,
+        }
+        rows.append({**figures, **texts, **place, "verdict": point["verdict"]})
     verdicts = list(dict.fromkeys(row["verdict"] for row in rows if row["verdict"]))
     lowest = min(value for row in rows for value in (row["accuracy"], row["low"], 1.0) if value is not None)
     scale = alt.Scale(domain=[0 if lowest < 0.5 else 0.5, 1])  # a cut axis would make a step look larger than it is
@@ -271,11 +230,11 @@ def _trend_chart(
     value = alt.Y("accuracy:Q", title=title, scale=scale, axis=alt.Axis(format=".1f", tickCount=5))
     colours = alt.Scale(domain=[*map(_chart_name, models)], range=list(COLOURS))
     base = drawn_from(rows).encode(x=x, color=alt.Color("model:N", scale=colours, legend=series_legend()))
-    complete = base.transform_filter("datum.complete")
+    complete = base.transform_filter("datum.verdict !== null")
     shapes = alt.Scale(domain=list(_VERDICT_SHAPES), range=list(_VERDICT_SHAPES.values()))
     shape = alt.Shape("verdict:N", scale=shapes, legend=series_legend(values=verdicts))
     spans = base.transform_filter("datum.low !== null").mark_rule(strokeWidth=1.5, opacity=0.45, aria=False)
-    hollow = base.transform_filter("!datum.complete").mark_point(filled=False, size=80, strokeWidth=2, opacity=1)
+    hollow = base.transform_filter("datum.verdict === null").mark_point(filled=False, size=80, strokeWidth=2, opacity=1)
     chart = alt.layer(
         spans.encode(y=alt.Y("low:Q", title=title, scale=scale), y2="high:Q"),
         complete.mark_line(strokeWidth=2, aria=False).encode(y=value, detail="segment:N"),
@@ -318,32 +277,33 @@ class ComponentState:
 
 def component_state(status: ComponentStatus, comparisons: Comparisons, rows: Sequence[Row]) -> ComponentState:
     """Return the state of a measured component; `rows` are all its runs, complete or not."""
-    name, verdicts = status.history.skill, list(_verdicts_since(status))
+    history, verdicts = status.history, list(_verdicts_since(status))
     unmeasured, failed = _unmeasured_runs(status, rows)
     regressed = any(verdict == "regressed" for verdict, _ in verdicts)
+    name, newest = history.skill, history.newest
     state = ComponentState(
         component=name,
-        version=status.history.newest,
+        version=newest,
         alarm=regressed or failed,
         ship=_ship_words(status),
         verdicts=verdicts,
         unmeasured=unmeasured,
-        past=list(_past_regressions(status.history)),
+        past=list(_past_regressions(history)),
     )
-    result = comparisons.versions.get(status.history.newest)
-    model = None if result is None else _deciding_model(result, status)
+    result = comparisons.versions.get(newest)
+    compared = [] if result is None else [one for one in summary.worst_first(result) if one.baseline is not None]
     reader = summary.Reader()
-    if result is None or model is None:
+    if result is None or not compared:
         where = Line("no lower version has a complete run to compare it with")
         sure = can_show(min(record.n_cases for record in status.newest.values()))
         return replace(state, where=where, sure=sure, next=Line(summary.try_step(name, reader)), calm=not regressed)
-    measure = Line(summary.measure_step(name, reader))
+    is_sound = all(one.verdict in _SOUND and summary.largest_fall(one) > -_LARGE_DROP for one in compared)
     return replace(
         state,
-        where=_where_line(name, model),
-        sure=certainty(model),
-        next=measure if status.history.unmeasured else _next_line(result, model),
-        calm=model.verdict in _SOUND and _largest_fall(model) > -_LARGE_DROP and not regressed,
+        where=_where_line(name, compared[0]),
+        sure=certainty(compared[0]),
+        next=Line(summary.measure_step(name, reader)) if history.unmeasured else _next_line(result, compared[0]),
+        calm=is_sound and not regressed,
     )
 
 
@@ -357,23 +317,6 @@ def _ship_words(status: ComponentStatus) -> str:
     if advice.version in (None, newest):
         return f"ship{model}{unnamed}"
     return f"ship {advice.version or ''}{model} instead{unnamed}"
-
-
-def _deciding_model(result: ComparisonResult, status: ComponentStatus) -> ModelVerdict | None:
-    """Return the model to show: a regressed one, one with a large drop in a field, or else the one to ship.
-
-    Return None if no model has a baseline.
-    """
-    models = [model for model in result.models if model.baseline is not None]
-    if not models:
-        return None
-    worst = min(models, key=lambda model: (WORST_FIRST.index(model.verdict), _largest_fall(model)))
-    fell = min(models, key=_largest_fall)
-    if worst.verdict == "regressed":
-        return worst
-    if _largest_fall(fell) <= -_LARGE_DROP:
-        return fell
-    return next((model for model in models if model.model_id == status.ranking.advice.model_id), worst)
 
 
 def _verdicts_since(status: ComponentStatus) -> Iterator[tuple[str, str]]:
@@ -409,12 +352,6 @@ def _unmeasured_words(row: Row) -> str:
     reason = "not finished" if row.usable is None else "could not be measured, too few outputs could be read"
     scored = f"{row.scored} of {counted(row.planned, 'call')} scored"
     return f"{row.skill_version} with {row.model_id}: {reason} ({scored})"
-
-
-def _largest_fall(model: ModelVerdict) -> float:
-    """Return the difference of the field that fell most; 0 if none fell beyond its tolerance."""
-    fell = model.fell_most
-    return 0.0 if fell is None else fell.difference or 0.0
 
 
 def _where_line(name: str, model: ModelVerdict) -> Line:

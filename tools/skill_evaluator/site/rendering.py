@@ -13,7 +13,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from skill_evaluator import __version__
-from skill_evaluator.display import WHOLE, amount, count, number, signed
+from skill_evaluator.display import WHOLE, amount, count, ends, interval, number, signed
 from skill_evaluator.display.chart_style import page_chart
 from skill_evaluator.display.pages import (
     Chart,
@@ -50,12 +50,15 @@ def _templates() -> jinja2.Environment:
         finalize=jinja2.pass_context(_printable),
     )
     environment.globals |= {one.__name__: one for one in (case_address, component_address, counted, verdict_address)}
-    environment.globals |= {"MARKS": MARKS, "WHOLE": WHOLE, "policy": POLICY, "program": __version__}
+    environment.globals |= {"MARKS": MARKS, "WHOLE": WHOLE, "AGREEMENT": "pairwise_exact_match"}
+    environment.globals |= {"policy": POLICY, "program": __version__}
     environment.filters |= {
         "amount": amount,
         "columns": html_columns,
         "date": lambda timestamp: timestamp[:10],
         "drawings": _drawn_charts,
+        "ends": ends,
+        "interval": interval,
         "joined": lambda parts: abridged("".join(part for part, _ in parts), _MAX_SHORT_VALUE),
         "kind": lambda block: type(block).__name__,
         "mood": mood_of,

@@ -23,7 +23,7 @@ from skill_evaluator.runner.journal import ANSWERS, outcomes
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.site import SiteFolder
-from skill_evaluator.site.component import ORDER, ComponentState, certainty, component_state, loss_parts, run_figures
+from skill_evaluator.site.component import ORDER, ComponentState, certainty, component_state, loss_parts
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.rendering import write_page
 from skill_evaluator.stats import by_key
@@ -218,7 +218,7 @@ def write_verdicts(site: SiteFolder, compared: ComparedComponent) -> None:
             version=version,
             ranking=status.ranking,
             cards=_version_entries(compared, points),
-            figures=[run_figures(rows[point.run_id]) for _, point in points if point.run_id in rows],
+            figures=[rows[point.run_id] for _, point in points if point.run_id in rows],
             max_text=_MAX_SENTENCE,
         )
 

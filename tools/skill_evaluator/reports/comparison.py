@@ -24,12 +24,14 @@ from skill_evaluator.display.pages import (
     Block,
     Fold,
     Heading,
+    Line,
     LinePart,
     Lines,
     Page,
     Section,
     case_address,
     component_address,
+    cut_table,
 )
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.identifiers import UNNAMED
@@ -60,13 +62,12 @@ _MAX_TABLE_ROWS, _MAX_FIELDS_OF_CASE = 10, 2
 _LEGEND = (
     "before → after: strict means, critical metrics with a star · detects: the smallest drop found 4 times in 5",
     "p: one-sided; the interval, shown from five cases on, excludes 0 if p ≤ 0.025",
-    "per 1,000: of 1,000 outputs, failures of 1,000 calls, so that runs of different sizes can be compared",
-    "n: outputs if each is an independent draw, else cases",
+    "per 1,000: tokens and cost of 1,000 outputs, failures in 1,000 calls; runs of different sizes are comparable",
 )
 _STABILITIES: tuple[Stability, ...] = ("stable_right", "stable_wrong", "flaky", "stable", "unscored")
-_NUMBERS = frozenset({"before → after", "change", "95 % interval", "p", "detects", "n"})
+_NUMBERS = frozenset({"before → after", "change", "95 % interval", "p", "detects", "cases"})
 _CHANGE = ("before → after", "change", "95 % interval", "verdict")
-_TIER_MARKS = {"critical": " *", "supporting": " (supporting)", "advisory": ""}
+_MEASURED = ("before → after", "change", "95 % interval", "p")
 
 
 def comparison_page(result: ComparisonResult, reader: summary.Reader, site: str | None = None) -> Page:
@@ -92,6 +93,7 @@ def comparison_section(
         for reason in open_reasons[: 1 if several else _MAX_REASONS]:
             reasons.setdefault(reason, []).append(model.model_id)
     left_out = [f"{model_id} is skipped: {reason}" for model_id, reason in result.left_out.items()]
+    figures = [block for model in models for block in (_model_heading(model), *model_blocks(model, result.skill))]
     blocks: list[Block] = [
         Lines([result.unmeasured] if result.unmeasured else [], style="yellow"),
         Heading(*_title(result), level=2),
@@ -101,7 +103,7 @@ def comparison_section(
         *joined({name: sheet for name, (_, sheet) in shown.items()}, _MAX_EXAMPLES),
         Lines([f"{', '.join(names)}: {reason}" if several else reason for reason, names in reasons.items()]),
         Lines(left_out, style="yellow"),
-        Fold("All figures", [block for model in models for block in _model_blocks(model, result.skill)]),
+        Fold("All figures", figures),
     ]
     return Section(name=result.skill, blocks=blocks)
 
@@ -128,10 +130,16 @@ def _title(result: ComparisonResult) -> Iterator[LinePart]:
     several = " of ".join(filter(None, [metric, f"{len(models)} models"]))
     yield ": "
     yield Cell(name, code=True) if len(models) == 1 else several
-    counts = {counted(model.candidate.replicates, "replicate") for model in models}
+    counts = {_replicates_words(model) for model in models}
     if result.n_cases is not None:
         size = [counted(result.n_cases, "case"), *(counts if len(counts) == 1 else ())]
         yield f" on {' × '.join(size)}"
+
+
+def _replicates_words(model: ModelVerdict) -> str:
+    before = "" if model.baseline is None else str(model.baseline.replicates)
+    after = counted(model.candidate.replicates, "replicate")
+    return f"{before} → {after}" if before not in ("", str(model.candidate.replicates)) else after
 
 
 def _open_reasons(model: ModelVerdict) -> list[str]:
@@ -173,25 +181,21 @@ def _moved_sheet(model: ModelVerdict, skill: str) -> Sheet:
     for verdict, changes in (("regressed", model.cases.broke), ("improved", model.cases.fixed)):
         for name, scores, counts in _case_sheet("", changes, skill).rows:
             text = f"case {name.text}" + (f": {counts.text}" if counts.code else "")
-            rows.append([replace(name, text=text), scores, Cell("–"), _verdict_cell(verdict)])
+            rows.append([replace(name, text=text), scores, Cell("–"), Cell(verdict, summary.STYLES[verdict])])
     rows.sort(key=lambda row: row[-1].text not in ("regressed", "improved"))
     return Sheet(columns=("field or case", *columns), rows=rows, numbers=_NUMBERS)
 
 
-def _model_blocks(model: ModelVerdict, skill: str) -> list[Block]:
+def _model_heading(model: ModelVerdict) -> Heading:
     verdict = " · ".join(filter(None, [summary.with_served(model), summary.lost_words(model)]))
-    size, *notes = model_words(model)
-    return [
-        Heading(f"{summary.MARKS[model.verdict]} ", Cell(model.model_id, code=True), f": {verdict}"),
-        f"{' → '.join(_versions(model))} · {size}",
-        Lines(notes, "-"),
-        *all_sheets(model, skill),
-    ]
+    return Heading(f"{summary.MARKS[model.verdict]} ", Cell(model.model_id, code=True), f": {verdict}")
 
 
-def model_words(model: ModelVerdict) -> list[str]:
-    """Return sentences on the comparison of one model: its size, turned cases, reasons for the verdict, and notes."""
-    return [_size_words(model), *_turned_cases(model), *model.reasons, *_model_notes(model)]
+def model_blocks(model: ModelVerdict, skill: str, limit: int = _MAX_TABLE_ROWS) -> list[Block]:
+    """Return the size of a model's comparison, its reasons and notes, and tables of at most `limit` rows."""
+    notes = [*_turned_cases(model), *model.reasons, *_model_notes(model)]
+    size = Line(f"{' → '.join(_versions(model))} · {_size_words(model)}")
+    return [size, Lines(notes, "-"), *_all_sheets(model, skill, limit)]
 
 
 def _versions(model: ModelVerdict) -> list[str]:
@@ -237,21 +241,18 @@ def _amount_notes(amounts: Sequence[AmountResult]) -> Iterator[str]:
             between = interval((ends[0] + 1, ends[1] + 1), result.n_cases, lambda ratio: times(ratio or 0.0))
             yield f"{AMOUNT_NAMES[result.amount]} per output: {times(result.change + 1)} (95 % interval: {between})"
     unmeasured = by_key((amount.unmeasured, AMOUNT_NAMES[amount.amount]) for amount in amounts if amount.unmeasured)
-    yield from (f"not measured: {listed(names)}, as {reason}" for reason, names in unmeasured.items())
+    yield from (f"not measured: {listed(names)}, because {reason}" for reason, names in unmeasured.items())
 
 
-def all_sheets(model: ModelVerdict, skill: str, limit: int = _MAX_TABLE_ROWS) -> Iterator[Sheet | str]:
-    """Yield the tables of a model's metrics, fields, cases and runs, and the number of rows beyond `limit`."""
+def _all_sheets(model: ModelVerdict, skill: str, limit: int) -> Iterator[Block]:
     fields = _moved_fields(model)
     if model.metrics:
         yield measure_sheet(model)
     if fields:
-        yield _field_sheet(model, fields[:limit], skill)
-        yield from _more(len(fields) - limit, " fields")
+        yield from cut_table(_field_sheet(model, fields, skill), limit)
     for title, changes in (("broke", model.cases.broke), ("fixed", model.cases.fixed)):
         if changes:
-            yield _case_sheet(f"{title}: {len(changes)}", changes[:limit], skill)
-            yield from _more(len(changes) - limit)
+            yield from cut_table(_case_sheet(f"{title}: {len(changes)}", changes, skill), limit)
     yield run_sheet(model)
 
 
@@ -279,46 +280,43 @@ def _moved_fields(model: ModelVerdict) -> list[MeasureResult]:
     )
 
 
-def _more(count: int, of: str = "") -> Iterator[str]:
-    if count > 0:
-        yield f"… and {count} more{of}"
-
-
 def measure_sheet(model: ModelVerdict) -> Sheet:
     """Build the table of the metrics of a model, before and after."""
-    figures = ("95 % interval", "p", "detects", "n")
     rows = []
     for result in model.metrics:
-        usual = "advisory" if result.kind == "reproducibility" else "supporting"
-        mark = " *" if result.tier == "critical" else "" if result.tier == usual else f" ({result.tier})"
-        chances = (interval(result.ci95, result.n_cases, signed), probability(result.p))
-        counts = (number(result.detectable_drop), count(result.n) if result.n else "–")
-        scores = (arrow(result.baseline, result.candidate), signed(result.difference))
-        name = Cell(result.metric + mark, code=True)
-        rows.append([name, *map(Cell, (*scores, *chances, *counts)), _verdict_cell(result.verdict)])
-    columns = ("metric", "before → after", "change", *figures, "verdict")
-    return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({"metric"}), below=figures[::-1])
+        counts = (number(result.detectable_drop), count(result.n_cases))
+        rows.append([*_measure_cells(result), *map(Cell, counts), _verdict_cell(result)])
+    columns = ("metric", *_MEASURED, "detects", "cases", "verdict")
+    below = columns[6:2:-1]
+    return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({"metric"}), below=below)
 
 
-def _verdict_cell(verdict: str | None) -> Cell:
-    return Cell(verdict or "–", summary.STYLES.get(verdict or "", ""))
+def _measure_cells(measure: MeasureResult, link: str = "") -> list[Cell]:
+    usual = "supporting" if measure.kind == "accuracy" else "advisory"
+    mark = " *" if measure.tier == "critical" else "" if measure.tier == usual else f" ({measure.tier})"
+    chances = (interval(measure.ci95, measure.n_cases, signed), probability(measure.p))
+    figures = (arrow(measure.baseline, measure.candidate), signed(measure.difference), *chances)
+    return [Cell((measure.metric or WHOLE) + mark, code=True, link=link), *map(Cell, figures)]
+
+
+def _verdict_cell(measure: MeasureResult) -> Cell:
+    verdict = measure.verdict or "–"
+    if verdict == "unchanged" and (measure.difference or 0.0) > measure.tolerance:
+        return Cell("rise not significant")
+    return Cell(verdict, summary.STYLES.get(verdict, ""))
 
 
 def _field_sheet(model: ModelVerdict, fields: Sequence[MeasureResult], skill: str) -> Sheet:
     replicates = min(run.replicates for run in (model.baseline, model.candidate) if run is not None)
-    figures = ("before → after", "change", "95 % interval", "p")
     rows = []
     for field in fields:
-        chances = (interval(field.ci95, field.n_cases, signed), probability(field.p))
-        values = (arrow(field.baseline, field.candidate), signed(field.difference), *chances)
         before, after = field.profile_before or {}, field.profile_after or {}
         counts = {name: (before.get(name, 0), after.get(name, 0)) for name in _STABILITIES}
         moved = [(stability_words(name, replicates), *both) for name, both in counts.items() if both[0] != both[1]]
         changed = ", ".join(f"{words} {then} → {now}" for words, then, now in moved)
-        title, link = (field.metric or WHOLE) + _TIER_MARKS[field.tier], component_address(skill, field.metric)
-        name, stabilities = Cell(title, code=True, link=link), Cell(changed or "as before")
-        rows.append([name, *map(Cell, values), _verdict_cell(field.verdict), stabilities])
-    columns = ("field", *figures, "verdict", "cases in which it is")
+        cells = _measure_cells(field, component_address(skill, field.metric))
+        rows.append([*cells, _verdict_cell(field), Cell(changed or "as before")])
+    columns = ("field", *_MEASURED, "verdict", "cases in which it is")
     return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({"field"}))
 
 

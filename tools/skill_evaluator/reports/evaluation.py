@@ -41,7 +41,7 @@ _CASE_KEYS = ("case_id", "accuracy", "reproducibility", "failures")
 _DRAFT = "a draft: not recorded and never a baseline"
 _MAX_WEAKEST, _MAX_WEAKEST_OPEN = 5, 3
 _MAX_FAULTS = 3
-_FIGURES = ("strict mean", "95 % interval", "mean", "stdev", "n")
+_FIGURES = ("strict mean", "95 % interval", "cases", "mean", "stdev", "n")
 _COUNTS = ("wrong", "missing", "extra")
 _FIELD_COLUMNS = ("weakest field", "accuracy", "right/n", *_COUNTS, "stability", "cases in which it is")
 _OPEN_COLUMNS = tuple(name for name in _FIELD_COLUMNS if name not in _COUNTS)
@@ -177,7 +177,7 @@ def _run_section(finished: Finished) -> Section:
             Heading(Cell(record.skill, code=True), title, level=2),
             _facts(record),
             Lines(_failure_lines(record), style="yellow"),
-            _metric_sheet(record, open_metrics).only("metric", *_FIGURES[:2], "n"),
+            _metric_sheet(record, open_metrics).only("metric", *_FIGURES[:3]),
             weakest.only(*_OPEN_COLUMNS, limit=_MAX_WEAKEST_OPEN),
             Lines(list(_run_remarks(record)), "-"),
             Fold("All figures of the run", [_metric_sheet(record, every), weakest, Lines(lines, "-")]),
@@ -198,18 +198,13 @@ def _failure_lines(record: Record) -> list[str]:
 
 
 def _metric_sheet(record: Record, names: Sequence[str]) -> Sheet:
-    rows = [
-        [
-            Cell(f"{title}: {name}", code=True),
-            Cell(number(summary.strict_mean)),
-            Cell(interval(summary.ci95, summary.n_cases)),
-            *(Cell(number(value)) for value in (summary.mean, summary.stdev)),
-            Cell(str(summary.n)),
-        ]
-        for title, part in (("accuracy", record.accuracy), ("reproducibility", record.reproducibility))
-        for name, summary in part.items()
-        if name in names
-    ]
+    rows = []
+    for title, part in (("accuracy", record.accuracy), ("reproducibility", record.reproducibility)):
+        for name, summary in part.items():
+            if name in names:
+                spread = (number(summary.mean), number(summary.stdev), summary.n)
+                figures = (number(summary.strict_mean), interval(summary.ci95, summary.n_cases), summary.n_cases)
+                rows.append(cells_of([f"{title}: {name}"], *figures, *spread))
     return Sheet(columns=("metric", *_FIGURES), rows=rows, numbers=frozenset(_FIGURES))
 
 

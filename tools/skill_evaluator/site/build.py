@@ -2,7 +2,8 @@
 
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from http import HTTPStatus
@@ -13,8 +14,9 @@ from typing import Any
 from skill_evaluator import errors
 from skill_evaluator.audit.page import site_audit
 from skill_evaluator.audit.results import REPORTED, AuditResult, read_audit
-from skill_evaluator.display import loopback, with_progress
+from skill_evaluator.display import loopback, signed, with_progress
 from skill_evaluator.display.pages import component_address
+from skill_evaluator.display.safe_text import abridged
 from skill_evaluator.judges.prompting.judging import JUDGING
 from skill_evaluator.library import options as cli
 from skill_evaluator.library.cases import find_cases
@@ -26,17 +28,33 @@ from skill_evaluator.records.archive import Archive, load_leaderboard
 from skill_evaluator.records.record import Row
 from skill_evaluator.reports.summary import Reader
 from skill_evaluator.repository import Repository
-from skill_evaluator.site import POLICY, SiteFolder, refuse_page_name, versions
+from skill_evaluator.site import POLICY, SiteFolder, refuse_page_name
 from skill_evaluator.site.cases import case_list, write_cases
-from skill_evaluator.site.component import ComponentState, component_page, overview_rows
+from skill_evaluator.site.component import (
+    ORDER,
+    ComparedComponent,
+    ComponentState,
+    component_page,
+    overview_rows,
+    points_by_version,
+    version_entries,
+    write_comparisons,
+    write_verdicts,
+)
 from skill_evaluator.site.judges import write_judges
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.rendering import write_page
+from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.component import RecordedComponent
 
 _HERE = Path(__file__).parent
 _ASSETS = ("site.css", "tables.js")
+_MAX_NAME = 18  # characters of a model in the line of a version
+_MAX_ROWS = 600  # rows of the overview
+_MAX_ENTRIES = 600  # versions with their models on the page of changes
+_MAX_OPEN = 2  # versions whose state is not collapsed
+_NEWEST = 5  # versions of a component on the page of changes
 _MAX_AUDIT_TEXT = 5_000  # characters; the sentence on a cohort names many figures
 _REMEDY = "repair the named file, or restore it from git (git checkout -- FILE), and build again"
 _Entries = tuple[ComponentState, list[dict[str, Any]], list[dict[str, Any]]]  # state, rows of the overview, versions
@@ -90,8 +108,8 @@ def build_site(build: SiteBuild) -> SiteFolder:
     with suppress(errors.ConfigError):  # a site needs no models.yaml
         retiring_models = retiring(load_models(build.config, settings.limits))
     problems = {name: error for name, error in site.problems.items() if name not in names}
-    versions.write_overview(site, states, rows, problems, retiring_models)
-    versions.write_changes(site, changes, states)
+    _write_overview(site, states, rows, problems, retiring_models)
+    _write_changes(site, changes, states)
     site.finish()
     bugs = sum(isinstance(problem, errors.InternalError) for problem in site.problems.values())
     if unread := len(site.problems) - bugs:
@@ -139,11 +157,11 @@ def _write_component(
         names = PublicNames(component)
         remarks = names.remarks(status)
         status, comparisons = names.status(status), names.comparisons(comparisons)
-    compared = versions.ComparedComponent(
+    compared = ComparedComponent(
         recorded=recorded, rows=rows, status=status, comparisons=comparisons, fixtures=build.fixtures, names=names
     )
-    versions.write_comparisons(site, compared)
-    versions.write_verdicts(site, compared)
+    write_comparisons(site, compared)
+    write_verdicts(site, compared)
     answered = write_cases(site, compared)
     write_page(
         site,
@@ -160,7 +178,73 @@ def _write_component(
         private=compared.is_private,
         judged=any(build.judgements.glob(f"*/{JUDGING}")),
     )
-    return compared.state, list(overview_rows(status, grades)), versions.version_changes(compared)
+    return compared.state, list(overview_rows(status, grades)), _version_changes(compared)
+
+
+def _version_changes(compared: ComparedComponent) -> list[dict[str, Any]]:
+    """Return one dict for each of the five highest versions, for the page of changes.
+
+    Its `entries` are the verdicts by model, worst first. Its `verdicts` are pairs of a distinct verdict and a text on
+    its models.
+    """
+    changes = []
+    for version, points in list(points_by_version(compared.status).items())[:_NEWEST]:
+        entries = version_entries(compared, points)
+        by_verdict = by_key((entry["verdict"], entry) for entry in entries)
+        verdicts = [(verdict, _models_words(verdict, models)) for verdict, models in by_verdict.items()]
+        timestamp = max(point.timestamp for _, point in points)
+        change = {"component": compared.name, "version": version, "timestamp": timestamp}
+        changes.append({**change, "verdicts": verdicts, "entries": entries})
+    return changes
+
+
+def _models_words(verdict: str, models: Sequence[Mapping[str, Any]]) -> str:
+    if verdict not in ("regressed", "improved"):
+        return f"× {len(models)}"
+    largest = max(models, key=lambda entry: abs(entry["difference"]))
+    difference = largest["point"].step.difference
+    moved = "" if difference is None else f" {signed(difference)}"
+    more = f", {len(models) - 1} more" if len(models) > 1 else ""
+    return f"{abridged(largest['model'], _MAX_NAME)}{moved}{more}"
+
+
+def _write_changes(site: SiteFolder, changes: Iterable[dict[str, Any]], states: Iterable[ComponentState]) -> None:
+    """Write the page of changes, the newest versions first; `states` has the state of every component."""
+    newest = sorted(changes, key=lambda change: (change["timestamp"], change["component"]), reverse=True)
+    models = max((len(change["entries"]) for change in newest), default=1)
+    shown = newest[: _MAX_ENTRIES // models]
+    by_version = {(state.component, state.version): state for state in states}
+    current = [at for at, change in enumerate(shown) if (change["component"], change["version"]) in by_version]
+    alarms = [at for at in current if by_version[shown[at]["component"], shown[at]["version"]].alarm]
+    opened = (alarms or current)[:_MAX_OPEN]
+    more = len(newest) - len(shown)
+    write_page(site, "changes.html", "changes.html", versions=shown, states=by_version, more=more, opened=opened)
+
+
+def _write_overview(
+    site: SiteFolder,
+    states: Sequence[ComponentState],
+    rows: Sequence[Mapping[str, Any]],
+    problems: Mapping[str, Exception],
+    retiring: Sequence[str],
+) -> None:
+    """Write the overview page. `states` has one entry per component, `rows` one per component and model.
+
+    `problems` has the errors of other parts of the site by name, `retiring` the models that retire soon.
+    """
+    counts = Counter(verdict for row in rows for verdict in row["verdicts"])
+    write_page(
+        site,
+        "index.html",
+        "overview.html",
+        states=sorted(states, key=lambda state: (not state.alarm, not state.version, state.component)),
+        past=[(state.component, regression) for state in states for regression in state.past],
+        every=sorted(rows, key=lambda row: (row["rank"], row["component"])),
+        room=_MAX_ROWS,
+        counts=[(verdict, counts[verdict]) for verdict in ORDER if counts[verdict]],
+        problems=problems,
+        retiring=retiring,
+    )
 
 
 def _reason_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: Path | None) -> tuple[str, bool]:

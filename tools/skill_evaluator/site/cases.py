@@ -30,9 +30,8 @@ from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_outputs,
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answer_views import MAX_OUTPUTS, DistinctOutput, recorded_case_view
 from skill_evaluator.site import SiteFolder
-from skill_evaluator.site.component import is_flawless
+from skill_evaluator.site.component import ComparedComponent, is_flawless
 from skill_evaluator.site.rendering import write_page
-from skill_evaluator.site.versions import ComparedComponent
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, listed, marked_differences
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict

@@ -1,28 +1,45 @@
-"""The page of a component and its state: what to ship, whether the newest version is worse, where, and what to do."""
+"""The pages of a component, of its comparisons and of its verdicts.
 
-from collections.abc import Iterator, Mapping, Sequence
+The state of a component says what to ship, whether the newest version is worse, where, how sure that is and what to do.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import altair as alt
 
-from skill_evaluator.display import WHOLE, ends, number, pages
+from skill_evaluator.display import WHOLE, ends, number, pages, signed
 from skill_evaluator.display.chart_style import COLOURS, NARROW, PageChart, drawn_from, page_svg, series_legend
-from skill_evaluator.display.pages import Line, LinePart
+from skill_evaluator.display.pages import MAX_ROWS, Block, Fold, Line, LinePart, compare_address, verdict_address
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.display.sheets import Cell
+from skill_evaluator.display.sheets import Cell, Sheet
+from skill_evaluator.errors import SkillEvaluatorError
+from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import Record, Row
 from skill_evaluator.records.summaries import values_of_arrays
 from skill_evaluator.reports import summary
-from skill_evaluator.site import cut_name
+from skill_evaluator.reports.comparison import model_blocks, reading_words
+from skill_evaluator.reports.explanation import changes_of
+from skill_evaluator.runner.journal import ANSWERS, outcomes
+from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
+from skill_evaluator.site import SiteFolder, cut_name
+from skill_evaluator.site.public import PublicNames
+from skill_evaluator.site.rendering import write_page
 from skill_evaluator.stats import by_key, rounded
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.component import ComponentStatus
+from skill_evaluator.verdicts.component import ComponentStatus, RecordedComponent
 from skill_evaluator.verdicts.decide import results
+from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ComparisonResult, Comparisons, ModelVerdict
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
-from skill_evaluator.verdicts.shipping import History
+from skill_evaluator.verdicts.shipping import History, Point
 from skill_evaluator.verdicts.sizing import can_show
 
 ORDER = (*WORST_FIRST, "first")
@@ -42,6 +59,10 @@ _VERDICT_SHAPES = {
     "incomparable": "cross",
     "first": "square",
 }
+_MAX_DRAWN = 40  # measures in the chart of a comparison
+_MAX_REASONS = 4
+_MAX_CASES = 12  # cases that a verdict names
+_MAX_SENTENCE = 2_000  # characters
 _MAX_CHART_NAME = 100  # characters; vl-convert aborts the process for texts of very many
 
 
@@ -384,7 +405,7 @@ def certainty(model: ModelVerdict) -> str:
 
 def _next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
     name, version = result.skill, model.candidate.skill_version
-    comparison = Cell("the comparison", link=pages.compare_address(name, version))
+    comparison = Cell("the comparison", link=compare_address(name, version))
     if not model.has_loss_to_see:
         step = summary.next_step(result, model, summary.Reader(outputs={}))
         return Line(step) if "`" in step else Line(step, "; see ", comparison)
@@ -411,5 +432,200 @@ def _past_regressions(history: History) -> Iterator[Line]:
         fixes = {fixed for _, fixed in models}
         end = "no later version is better" if "" in fixes else f"fixed in {max(fixes, key=precedence)}"
         named = listed([model for model, _ in models], _MAX_NAMED)
-        link = Cell(version, link=pages.verdict_address(history.skill, version))
+        link = Cell(version, link=verdict_address(history.skill, version))
         yield Line(link, f" had regressed since {before} with {named} ({dates[version]}); {end}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedComponent:
+    """A component with its comparisons. If `names` is not None, documents are private and pages show only these names.
+
+    `rows` are all its runs, complete or not.
+    """
+
+    recorded: RecordedComponent
+    rows: Sequence[Row]
+    status: ComponentStatus
+    comparisons: Comparisons
+    fixtures: Path | None
+    names: PublicNames | None
+
+    @property
+    def name(self) -> str:
+        """The name of the component."""
+        return self.recorded.component.name
+
+    @property
+    def is_private(self) -> bool:
+        """Whether its documents, ground truths and outputs may not be shown."""
+        return self.names is not None
+
+    @cached_property
+    def state(self) -> ComponentState:
+        """The state of its newest version."""
+        return component_state(self.status, self.comparisons, self.rows)
+
+    @cached_property
+    def cases(self) -> Mapping[str, Case]:
+        """The cases by id. Raises SkillEvaluatorError if they cannot be read."""
+        return {case.id: case for case in load_cases(self.recorded.component, self.fixtures)}
+
+    @cached_property
+    def outcomes(self) -> Callable[[Path], Mapping[Call, Replicate]]:
+        """The function that reads the outputs of a run folder; each run is in several comparisons."""
+        return lru_cache(maxsize=16)(outcomes)
+
+    @cached_property
+    def versions(self) -> dict[str, ComparisonResult]:
+        """The comparisons of the versions that have a baseline, by version."""
+        results = self.comparisons.versions.items()
+        return {version: result for version, result in results if any(model.baseline for model in result.models)}
+
+    @cached_property
+    def pairs(self) -> dict[tuple[str, str], ComparisonResult]:
+        """The comparisons of two models by their model ids. The first id is the baseline."""
+        compared = [(result.models[0].baseline, result) for result in self.comparisons.models]
+        return {
+            (baseline.model_id, result.models[0].model_id): result
+            for baseline, result in compared
+            if baseline is not None and baseline.model_id is not None
+        }
+
+    @property
+    def first_address(self) -> str:
+        """The address of the newest version's comparison, or else of the first pair of models. "" if there is none."""
+        newest = self.status.history.newest
+        if newest in self.versions:
+            return compare_address(self.name, newest)
+        return next((compare_address(self.name, *pair) for pair in self.pairs), "")
+
+
+def write_comparisons(site: SiteFolder, compared: ComparedComponent) -> None:
+    """Write a page for the comparison of each of the newest versions and of each pair of models."""
+    name = compared.name
+    of_versions = ((version, None, result) for version, result in compared.versions.items())
+    of_pairs = (("", pair, result) for pair, result in compared.pairs.items())
+    for version, pair, result in chain[tuple[str, tuple[str, str] | None, ComparisonResult]](of_versions, of_pairs):
+        write_page(
+            site,
+            compare_address(name, *(pair or [version])),
+            "compare.html",
+            max_text=_MAX_SENTENCE,
+            component=name,
+            state=compared.state,
+            private=compared.is_private,
+            version=version,
+            pair=pair,
+            conclusion=summary.conclude(result, summary.Reader()),
+            result=result,
+            reading=reading_words(result),
+            models=[_model_entry(compared, model, pair) for model in summary.worst_first(result)],
+            versions=[(version, compare_address(name, version)) for version in compared.versions],
+            pairs=[(" with ".join(pair), compare_address(name, *pair)) for pair in compared.pairs],
+        )
+
+
+def _model_entry(compared: ComparedComponent, model: ModelVerdict, pair: tuple[str, str] | None) -> dict[str, Any]:
+    """Return the verdict on a model, its blocks, and as `spans` the measures to draw with the ends of their intervals.
+
+    The metrics come first, then the fields that changed, the largest loss first.
+    """
+    fields = sorted((field for field in model.fields if field.difference), key=lambda field: field.difference or 0.0)
+    drawn = [measure for measure in (*model.metrics, *fields) if measure.difference is not None][:_MAX_DRAWN]
+    spans = [(measure, *ends(measure.ci95, measure.n_cases)) for measure in drawn]
+    values = [abs(value) for measure, *span in spans for value in (measure.difference, *span) if value is not None]
+    blocks = [*model_blocks(model, compared.name, MAX_ROWS), *_changed_outputs(compared, model)]
+    if pair is not None:
+        blocks = [_titled(block, pair) for block in blocks]
+    return {"verdict": model, "spans": spans, "reach": max([0.1, *values]), "blocks": blocks}
+
+
+def _titled(block: Block, pair: tuple[str, str]) -> Block:
+    """Name the models in the columns of a table, instead of before and after."""
+    if isinstance(block, Fold):
+        return replace(block, blocks=[_titled(one, pair) for one in block.blocks])
+    if not isinstance(block, Sheet):
+        return block
+    titles = {name: re.sub("before|after", lambda word: pair[word[0] == "after"], name) for name in block.columns}
+    return replace(
+        block, columns=list(titles.values()), numbers=frozenset(titles.get(name, name) for name in block.numbers)
+    )
+
+
+def _changed_outputs(compared: ComparedComponent, model: ModelVerdict) -> Iterator[Block]:
+    """Yield the changed outputs with both values. Yield nothing if they are private or not on this machine."""
+    component, archive = compared.recorded.component, compared.recorded.archive
+    runs = [run.run_id for run in (model.baseline, model.candidate) if run is not None]
+    folders = [component.results_dir / run for run in runs]
+    if compared.is_private or len(runs) < 2 or not all((folder / ANSWERS).is_file() for folder in folders):
+        return
+    try:
+        before, after = map(archive.record, runs)
+        first, second = map(compared.outcomes, folders)
+        cases = list(compared.cases.values())
+        changed = ChangedAnswers(
+            model_id=after.model_id,
+            baseline=before.run_id,
+            compared=len(common_part(before, after).cases),
+            changes=tuple(answer_changes(component, cases, before, after, (first, second))),
+        )
+    except SkillEvaluatorError as problem:
+        yield Line(f"The outputs cannot be read: {problem}")
+        return
+    sentence, sheet = changes_of(changed)
+    yield Fold(
+        "Outputs that changed, with both values", [Line(sentence), replace(sheet, caption="Outputs that changed")]
+    )
+
+
+def write_verdicts(site: SiteFolder, compared: ComparedComponent) -> None:
+    """Write a page for each version with the verdict on every model."""
+    status, rows = compared.status, {row.run_id: row for row in compared.rows}
+    for version, points in points_by_version(status).items():
+        write_page(
+            site,
+            verdict_address(compared.name, version),
+            "verdict.html",
+            component=compared.name,
+            state=compared.state,
+            compare_address=compare_address(compared.name, version) if version in compared.versions else "",
+            version=version,
+            ranking=status.ranking,
+            cards=version_entries(compared, points),
+            figures=[rows[point.run_id] for _, point in points if point.run_id in rows],
+            max_text=_MAX_SENTENCE,
+        )
+
+
+def points_by_version(status: ComponentStatus) -> dict[str, list[tuple[str, Point]]]:
+    """Return the points of each version with their models, the highest version first."""
+    models = status.history.models
+    points = by_key((point.version, (model.model_id, point)) for model in models for point in model.points)
+    return {version: points[version] for version in sorted(points, key=precedence, reverse=True)}
+
+
+def version_entries(compared: ComparedComponent, points: Iterable[tuple[str, Point]]) -> list[dict[str, Any]]:
+    """Return the verdicts on a version by model, the worst first."""
+    entries = [_version_entry(compared, model, point) for model, point in points]
+    entries.sort(key=lambda entry: (ORDER.index(entry["verdict"]), entry["difference"], entry["model"]))
+    return entries
+
+
+def _version_entry(compared: ComparedComponent, model_id: str, point: Point) -> dict[str, Any]:
+    """Return the verdict on a version with one model, its evidence, and its lost fields and cases."""
+    step, result = point.step, compared.versions.get(point.version)
+    model = None if result is None else result.on_run(point.run_id)
+    figures, where = "", None
+    if model is not None and model.baseline is not None and model.verdict != "incomparable":
+        figures, where = certainty(model), Line(*loss_parts(compared.name, model, _MAX_CASES))
+    elif step is not None and step.difference is not None and (model is None or model.baseline is None):
+        change = f"{compared.status.history.metric} {signed(step.difference)}"
+        figures = summary.difference_words(change, point.n_cases, step.ci95, step.q)
+    return {
+        "model": model_id,
+        "point": point,
+        "verdict": "first" if step is None else step.verdict,
+        "difference": (step and step.difference) or 0.0,
+        "figures": figures,
+        "where": where,
+    }

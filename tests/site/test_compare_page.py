@@ -63,7 +63,7 @@ def test_models_are_compared_and_columns_name_them(library: Library) -> None:
 
 def test_comparison_opens_with_the_newest_version_and_has_one_next_step(library: Library) -> None:
     page = site_page(built_site(library), f"compare/{SKILL}/1.6.0.html")
-    assert words(page.find(class_="state")).startswith(f"Newest version: {SKILL} 1.6.0 : ship")
+    assert words(page.find(class_="state")).startswith(f"Newest version: {SKILL} 1.6.0 · to ship: ")
     worse, sound = page.find_all("details", class_="compared")
     assert (worse.has_attr("open"), sound.has_attr("open")) == (True, False)
     assert words(page.main).count("Next ") == 1
@@ -82,7 +82,7 @@ def test_verdict_names_fields_cases_and_one_baseline(tmp_path: Path) -> None:
     )
     assert "Where: field title 1.000 → 0.000" in text
     earlier = site_page(site, f"verdicts/{SKILL}/1.0.0.html")
-    assert words(earlier.find(class_="state")).startswith(f"Newest version: {SKILL} 1.1.0 : ship 1.0.0 with m instead")
+    assert words(earlier.find(class_="state")).startswith(f"Newest version: {SKILL} 1.1.0 · to ship: 1.0.0 with m")
     assert "There is no version to compare it with." in words(earlier.main)
 
 

@@ -29,9 +29,9 @@ from skill_evaluator.display.pages import (
     Lines,
     Page,
     Section,
-    case_address,
     component_address,
     cut_table,
+    page_address,
 )
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.identifiers import UNNAMED
@@ -261,7 +261,7 @@ def _case_sheet(title: str, changes: Sequence[CaseChange], skill: str) -> Sheet:
     for change in changes:
         counts = [f"{path or WHOLE} {times}" for path, times in change.fields.items()]
         cell = Cell(listed(counts, _MAX_FIELDS_OF_CASE), code=True) if counts else Cell("–")
-        case = Cell(change.case_id, code=True, link=case_address(skill, change.case_id))
+        case = Cell(change.case_id, code=True, link=page_address("cases", skill, change.case_id))
         rows.append([case, Cell(arrow(change.before, change.after)), cell])
     columns = (title, "before → after", "right outputs by field, before → after")
     return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({title}))

@@ -4,7 +4,7 @@ The state of a component says what to ship, whether the newest version is worse,
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -15,7 +15,7 @@ import altair as alt
 
 from skill_evaluator.display import WHOLE, ends, number, pages, signed
 from skill_evaluator.display.chart_style import COLOURS, NARROW, PageChart, drawn_from, page_svg, series_legend
-from skill_evaluator.display.pages import MAX_ROWS, Block, Fold, Line, LinePart, compare_address, verdict_address
+from skill_evaluator.display.pages import MAX_ROWS, Block, Fold, Line, LinePart, page_address
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.errors import SkillEvaluatorError
@@ -306,7 +306,7 @@ def component_state(status: ComponentStatus, comparisons: Comparisons, rows: Seq
         component=name,
         version=newest,
         alarm=regressed or failed,
-        ship=_ship_words(status),
+        ship=status.ranking.advice.choice,
         verdicts=verdicts,
         unmeasured=unmeasured,
         past=list(_past_regressions(history)),
@@ -326,18 +326,6 @@ def component_state(status: ComponentStatus, comparisons: Comparisons, rows: Seq
         next=Line(summary.measure_step(name, reader)) if history.unmeasured else _next_line(result, compared[0]),
         calm=is_sound and not regressed,
     )
-
-
-def _ship_words(status: ComponentStatus) -> str:
-    advice, newest = status.ranking.advice, status.history.newest
-    if advice.version == "":
-        return "ship no version yet"
-    models = [advice.model_id] if advice.model_id else list(status.newest)
-    model = f" with {models[0]}" if len(models) == 1 else ""
-    unnamed = "" if model else " (no model stands out)"
-    if advice.version in (None, newest):
-        return f"ship{model}{unnamed}"
-    return f"ship {advice.version or ''}{model} instead{unnamed}"
 
 
 def _verdicts_since(status: ComponentStatus) -> Iterator[tuple[str, str]]:
@@ -392,7 +380,7 @@ def loss_parts(name: str, model: ModelVerdict, max_cases: int = 3) -> list[LineP
     if cases:
         parts.append("; cases " if parts else "cases ")
         for number, case_id in enumerate(cases[:max_cases]):
-            parts += [*([", "] if number else []), Cell(case_id, link=pages.case_address(name, case_id))]
+            parts += [*([", "] if number else []), Cell(case_id, link=pages.page_address("cases", name, case_id))]
         parts += [f" and {len(cases) - max_cases} more"] if len(cases) > max_cases else []
     return parts or ["nothing lost" if model.verdict in _SOUND else "no single field or case stands out"]
 
@@ -405,7 +393,7 @@ def certainty(model: ModelVerdict) -> str:
 
 def _next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
     name, version = result.skill, model.candidate.skill_version
-    comparison = Cell("the comparison", link=compare_address(name, version))
+    comparison = Cell("the comparison", link=page_address("compare", name, version))
     if not model.has_loss_to_see:
         step = summary.next_step(result, model, summary.Reader(outputs={}))
         return Line(step) if "`" in step else Line(step, "; see ", comparison)
@@ -415,25 +403,20 @@ def _next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
 
 def _past_regressions(history: History) -> Iterator[Line]:
     """Yield a line for each earlier regression in the last five versions of a model, with the version that fixed it."""
-    fell: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    dates: dict[str, str] = {}
+    fell: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
     for model in history.models:
         newest = model.points[-_NEWEST:]
         for index, point in enumerate(newest):
             step = point.step
-            if step is None or step.verdict != "regressed" or point.version == history.newest:
-                continue
-            later = newest[index + 1 :]
-            fixed = next((point.version for point in later if point.step and point.step.verdict == "improved"), "")
-            fell.setdefault((point.version, step.before), []).append((model.model_id, fixed))
-            dates[point.version] = max(dates.get(point.version, ""), point.timestamp[:10])
+            if step is not None and step.verdict == "regressed" and point.version != history.newest:
+                later = (one.version for one in newest[index + 1 :] if one.step and one.step.verdict == "improved")
+                regression = (model.model_id, point.timestamp[:10], next(later, ""))
+                fell.setdefault((point.version, step.before), []).append(regression)
     for version, before in sorted(fell, key=lambda pair: precedence(pair[0]), reverse=True):
-        models = fell[version, before]
-        fixes = {fixed for _, fixed in models}
+        models, dates, fixes = zip(*fell[version, before], strict=True)
         end = "no later version is better" if "" in fixes else f"fixed in {max(fixes, key=precedence)}"
-        named = listed([model for model, _ in models], _MAX_NAMED)
-        link = Cell(version, link=verdict_address(history.skill, version))
-        yield Line(link, f" had regressed since {before} with {named} ({dates[version]}); {end}")
+        link = Cell(version, link=page_address("verdicts", history.skill, version))
+        yield Line(link, f" had regressed since {before} with {listed(models, _MAX_NAMED)} ({max(dates)}); {end}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -454,6 +437,11 @@ class ComparedComponent:
     def name(self) -> str:
         """The name of the component."""
         return self.recorded.component.name
+
+    def write_page(self, site: SiteFolder, address: str, template: str, **shown: Any) -> None:
+        """Write a page of this component with the values `shown`, the state of the newest version and its name."""
+        shared: dict[str, Any] = {"component": self.name, "state": self.state, "private": self.is_private}
+        write_page(site, address, template, **shared, **shown)
 
     @property
     def is_private(self) -> bool:
@@ -491,13 +479,22 @@ class ComparedComponent:
             if baseline is not None and baseline.model_id is not None
         }
 
+    @cached_property
+    def entries(self) -> dict[str, list[dict[str, Any]]]:
+        """The verdicts on each version by model, the worst first; the highest version comes first."""
+        points = ((model.model_id, point) for model in self.status.history.models for point in model.points)
+        entries = by_key((point.version, _version_entry(self, model_id, point)) for model_id, point in points)
+        for by_model in entries.values():
+            by_model.sort(key=lambda entry: (ORDER.index(entry["verdict"]), entry["difference"], entry["model"]))
+        return {version: entries[version] for version in sorted(entries, key=precedence, reverse=True)}
+
     @property
     def first_address(self) -> str:
         """The address of the newest version's comparison, or else of the first pair of models. "" if there is none."""
         newest = self.status.history.newest
         if newest in self.versions:
-            return compare_address(self.name, newest)
-        return next((compare_address(self.name, *pair) for pair in self.pairs), "")
+            return page_address("compare", self.name, newest)
+        return next((page_address("compare", self.name, *pair) for pair in self.pairs), "")
 
 
 def write_comparisons(site: SiteFolder, compared: ComparedComponent) -> None:
@@ -506,22 +503,19 @@ def write_comparisons(site: SiteFolder, compared: ComparedComponent) -> None:
     of_versions = ((version, None, result) for version, result in compared.versions.items())
     of_pairs = (("", pair, result) for pair, result in compared.pairs.items())
     for version, pair, result in chain[tuple[str, tuple[str, str] | None, ComparisonResult]](of_versions, of_pairs):
-        write_page(
+        compared.write_page(
             site,
-            compare_address(name, *(pair or [version])),
+            page_address("compare", name, *(pair or [version])),
             "compare.html",
             max_text=_MAX_SENTENCE,
-            component=name,
-            state=compared.state,
-            private=compared.is_private,
             version=version,
             pair=pair,
             conclusion=summary.conclude(result, summary.Reader()),
             result=result,
             reading=reading_words(result),
             models=[_model_entry(compared, model, pair) for model in summary.worst_first(result)],
-            versions=[(version, compare_address(name, version)) for version in compared.versions],
-            pairs=[(" with ".join(pair), compare_address(name, *pair)) for pair in compared.pairs],
+            versions=[(version, page_address("compare", name, version)) for version in compared.versions],
+            pairs=[(" with ".join(pair), page_address("compare", name, *pair)) for pair in compared.pairs],
         )
 
 
@@ -581,34 +575,18 @@ def _changed_outputs(compared: ComparedComponent, model: ModelVerdict) -> Iterat
 def write_verdicts(site: SiteFolder, compared: ComparedComponent) -> None:
     """Write a page for each version with the verdict on every model."""
     status, rows = compared.status, {row.run_id: row for row in compared.rows}
-    for version, points in points_by_version(status).items():
-        write_page(
+    for version, entries in compared.entries.items():
+        compared.write_page(
             site,
-            verdict_address(compared.name, version),
+            page_address("verdicts", compared.name, version),
             "verdict.html",
-            component=compared.name,
-            state=compared.state,
-            compare_address=compare_address(compared.name, version) if version in compared.versions else "",
+            compare_page=page_address("compare", compared.name, version) if version in compared.versions else "",
             version=version,
             ranking=status.ranking,
-            cards=version_entries(compared, points),
-            figures=[rows[point.run_id] for _, point in points if point.run_id in rows],
+            cards=entries,
+            figures=[rows[entry["point"].run_id] for entry in entries if entry["point"].run_id in rows],
             max_text=_MAX_SENTENCE,
         )
-
-
-def points_by_version(status: ComponentStatus) -> dict[str, list[tuple[str, Point]]]:
-    """Return the points of each version with their models, the highest version first."""
-    models = status.history.models
-    points = by_key((point.version, (model.model_id, point)) for model in models for point in model.points)
-    return {version: points[version] for version in sorted(points, key=precedence, reverse=True)}
-
-
-def version_entries(compared: ComparedComponent, points: Iterable[tuple[str, Point]]) -> list[dict[str, Any]]:
-    """Return the verdicts on a version by model, the worst first."""
-    entries = [_version_entry(compared, model, point) for model, point in points]
-    entries.sort(key=lambda entry: (ORDER.index(entry["verdict"]), entry["difference"], entry["model"]))
-    return entries
 
 
 def _version_entry(compared: ComparedComponent, model_id: str, point: Point) -> dict[str, Any]:

@@ -4,35 +4,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from skill_evaluator.display import (
-    WHOLE,
-    arrow,
-    cost_words,
-    count,
-    interval,
-    number,
-    percent,
-    plain,
-    probability,
-    relative_change,
-    seconds,
-    signed,
-    stability_words,
-    times,
-)
-from skill_evaluator.display.pages import (
-    Block,
-    Fold,
-    Heading,
-    Line,
-    LinePart,
-    Lines,
-    Page,
-    Section,
-    component_address,
-    cut_table,
-    page_address,
-)
+from skill_evaluator import display
+from skill_evaluator.display import pages
+from skill_evaluator.display.pages import Block, Fold, Heading, Line, LinePart, Lines, Page, Section
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.identifiers import UNNAMED
 from skill_evaluator.metrics.fields import Stability
@@ -40,17 +14,8 @@ from skill_evaluator.records.record import served_text
 from skill_evaluator.reports import summary
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.decide.results import (
-    AMOUNT_NAMES,
-    AmountResult,
-    CaseChange,
-    ComparisonResult,
-    MeasureResult,
-    ModelVerdict,
-    joined_falls,
-    new_cases_words,
-    per_1000,
-)
+from skill_evaluator.verdicts.decide import results
+from skill_evaluator.verdicts.decide.results import CaseChange, ComparisonResult, MeasureResult, ModelVerdict
 
 Example = tuple[str, Sheet]
 """A sentence on the outputs of a run that changed ("" if there is nothing to report), and a table of some of them."""
@@ -108,21 +73,21 @@ def comparison_section(
     return Section(name=result.skill, blocks=blocks)
 
 
-def legend_section(results: Sequence[ComparisonResult]) -> Section:
+def legend_section(comparisons: Sequence[ComparisonResult]) -> Section:
     """Return a collapsed section that explains the figures of some comparisons."""
-    lines = dict.fromkeys(line for result in results for line in reading_words(result))
+    lines = dict.fromkeys(line for result in comparisons for line in reading_words(result))
     return Section(name="how to read the figures", blocks=[Fold("How to read the figures", [Lines(list(lines), "-")])])
 
 
 def reading_words(result: ComparisonResult) -> list[str]:
     """Return the sentences that explain the figures of a comparison."""
-    return [*_LEGEND, f"verdicts: by p adjusted over {result.family}; α {plain(result.alpha)}"]
+    return [*_LEGEND, f"verdicts: by p adjusted over {result.family}; α {display.plain(result.alpha)}"]
 
 
 def _title(result: ComparisonResult) -> Iterator[LinePart]:
     models = summary.worst_first(result)
     versions = listed(list(dict.fromkeys(" → ".join(_versions(model)) for model in models)))
-    yield Cell(result.skill, code=True, link=component_address(result.skill))
+    yield Cell(result.skill, code=True, link=pages.component_address(result.skill))
     yield " "
     yield Cell(versions, code=True)
     metric = next((one.metric for model in models for one in model.metrics if one.tier == "critical"), "")
@@ -145,7 +110,7 @@ def _replicates_words(model: ModelVerdict) -> str:
 def _open_reasons(model: ModelVerdict) -> list[str]:
     """Return sentences on turned cases, then the reasons that neither the tables nor the conclusion show."""
     shown = ("less repeatable:", *(f"{one.metric} {verb} from " for one in model.metrics for verb in ("fell", "rose")))
-    falls = joined_falls(model.falls) if model.falls else None
+    falls = results.joined_falls(model.falls) if model.falls else None
     reasons = [one for one in model.reasons if not one.startswith(shown) and not (falls and falls in one)]
     return [*_turned_cases(model), *reasons]
 
@@ -205,8 +170,8 @@ def _versions(model: ModelVerdict) -> list[str]:
 def _size_words(model: ModelVerdict) -> str:
     parts = [counted(model.n_cases, "case")]
     if model.n_cases and model.verdict in ("improved", "unchanged"):
-        parts.append(new_cases_words(model.n_cases))
-    parts.append(f"completion {percent(model.coverage)}")
+        parts.append(results.new_cases_words(model.n_cases))
+    parts.append(f"completion {display.percent(model.coverage)}")
     if model.baseline is not None and model.baseline_runs + model.candidate_runs > 2:
         counts = zip((model.baseline, model.candidate), (model.baseline_runs, model.candidate_runs), strict=True)
         parts.append("runs: " + ", ".join(f"{runs} of {run.skill_version}" for run, runs in counts))
@@ -234,14 +199,15 @@ def _model_notes(model: ModelVerdict) -> Iterator[str]:
         yield f"cases in which every output is worse: {listed(cases.every_answer_worse, _MAX_NAMED)}"
 
 
-def _amount_notes(amounts: Sequence[AmountResult]) -> Iterator[str]:
-    for result in amounts:
-        if result.change is not None:
-            ends = result.ci95 or (0.0, 0.0)
-            between = interval((ends[0] + 1, ends[1] + 1), result.n_cases, lambda ratio: times(ratio or 0.0))
-            yield f"{AMOUNT_NAMES[result.amount]} per output: {times(result.change + 1)} (95 % interval: {between})"
-    unmeasured = by_key((amount.unmeasured, AMOUNT_NAMES[amount.amount]) for amount in amounts if amount.unmeasured)
-    yield from (f"not measured: {listed(names)}, because {reason}" for reason, names in unmeasured.items())
+def _amount_notes(amounts: Sequence[results.AmountResult]) -> Iterator[str]:
+    names = results.AMOUNT_NAMES
+    for one in amounts:
+        if one.change is not None:
+            low, high = one.ci95 or (0.0, 0.0)
+            between = display.interval((low + 1, high + 1), one.n_cases, lambda ratio: display.times(ratio or 0.0))
+            yield f"{names[one.amount]} per output: {display.times(one.change + 1)} (95 % interval: {between})"
+    unmeasured = by_key((one.unmeasured, names[one.amount]) for one in amounts if one.unmeasured)
+    yield from (f"not measured: {listed(named)}, because {reason}" for reason, named in unmeasured.items())
 
 
 def _all_sheets(model: ModelVerdict, skill: str, limit: int) -> Iterator[Block]:
@@ -249,20 +215,20 @@ def _all_sheets(model: ModelVerdict, skill: str, limit: int) -> Iterator[Block]:
     if model.metrics:
         yield measure_sheet(model)
     if fields:
-        yield from cut_table(_field_sheet(model, fields, skill), limit)
+        yield from pages.cut_table(_field_sheet(model, fields, skill), limit)
     for title, changes in (("broke", model.cases.broke), ("fixed", model.cases.fixed)):
         if changes:
-            yield from cut_table(_case_sheet(f"{title}: {len(changes)}", changes, skill), limit)
+            yield from pages.cut_table(_case_sheet(f"{title}: {len(changes)}", changes, skill), limit)
     yield run_sheet(model)
 
 
 def _case_sheet(title: str, changes: Sequence[CaseChange], skill: str) -> Sheet:
     rows = []
     for change in changes:
-        counts = [f"{path or WHOLE} {times}" for path, times in change.fields.items()]
+        counts = [f"{path or display.WHOLE} {times}" for path, times in change.fields.items()]
         cell = Cell(listed(counts, _MAX_FIELDS_OF_CASE), code=True) if counts else Cell("–")
-        case = Cell(change.case_id, code=True, link=page_address("cases", skill, change.case_id))
-        rows.append([case, Cell(arrow(change.before, change.after)), cell])
+        case = Cell(change.case_id, code=True, link=pages.page_address("cases", skill, change.case_id))
+        rows.append([case, Cell(display.arrow(change.before, change.after)), cell])
     columns = (title, "before → after", "right outputs by field, before → after")
     return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({title}))
 
@@ -284,7 +250,7 @@ def measure_sheet(model: ModelVerdict) -> Sheet:
     """Build the table of the metrics of a model, before and after."""
     rows = []
     for result in model.metrics:
-        counts = (number(result.detectable_drop), count(result.n_cases))
+        counts = (display.number(result.detectable_drop), display.count(result.n_cases))
         rows.append([*_measure_cells(result), *map(Cell, counts), _verdict_cell(result)])
     columns = ("metric", *_MEASURED, "detects", "cases", "verdict")
     below = columns[6:2:-1]
@@ -294,9 +260,9 @@ def measure_sheet(model: ModelVerdict) -> Sheet:
 def _measure_cells(measure: MeasureResult, link: str = "") -> list[Cell]:
     usual = "supporting" if measure.kind == "accuracy" else "advisory"
     mark = " *" if measure.tier == "critical" else "" if measure.tier == usual else f" ({measure.tier})"
-    chances = (interval(measure.ci95, measure.n_cases, signed), probability(measure.p))
-    figures = (arrow(measure.baseline, measure.candidate), signed(measure.difference), *chances)
-    return [Cell((measure.metric or WHOLE) + mark, code=True, link=link), *map(Cell, figures)]
+    chances = (display.interval(measure.ci95, measure.n_cases, display.signed), display.probability(measure.p))
+    figures = (display.arrow(measure.baseline, measure.candidate), display.signed(measure.difference), *chances)
+    return [Cell((measure.metric or display.WHOLE) + mark, code=True, link=link), *map(Cell, figures)]
 
 
 def _verdict_cell(measure: MeasureResult) -> Cell:
@@ -312,10 +278,10 @@ def _field_sheet(model: ModelVerdict, fields: Sequence[MeasureResult], skill: st
     for field in fields:
         before, after = field.profile_before or {}, field.profile_after or {}
         counts = {name: (before.get(name, 0), after.get(name, 0)) for name in _STABILITIES}
-        moved = [(stability_words(name, replicates), *both) for name, both in counts.items() if both[0] != both[1]]
-        changed = ", ".join(f"{words} {then} → {now}" for words, then, now in moved)
-        cells = _measure_cells(field, component_address(skill, field.metric))
-        rows.append([*cells, _verdict_cell(field), Cell(changed or "as before")])
+        moved = [(name, *both) for name, both in counts.items() if both[0] != both[1]]
+        words = [f"{display.stability_words(name, replicates)} {then} → {now}" for name, then, now in moved]
+        cells = _measure_cells(field, pages.component_address(skill, field.metric))
+        rows.append([*cells, _verdict_cell(field), Cell(", ".join(words) or "as before")])
     columns = ("field", *_MEASURED, "verdict", "cases in which it is")
     return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({"field"}))
 
@@ -324,20 +290,25 @@ def run_sheet(model: ModelVerdict) -> Sheet:
     """Build the table of a comparison's runs: completion, failures by kind, tokens, cost and latency."""
     runs = [run for run in (model.baseline, model.candidate) if run is not None]
     failures = sorted({kind for run in runs for kind, times in run.failures.items() if times})
-    failed = {kind: [per_1000(run.failures.get(kind, 0), run.planned) for run in runs] for kind in failures}
-    cached = _run_facts("read from a cache", [percent(run.hit_rate) for run in runs])
+    failed = {kind: [results.per_1000(run.failures.get(kind, 0), run.planned) for run in runs] for kind in failures}
+    amounts = {
+        name: [results.per_1000(getattr(run, name), run.outputs) for run in runs]
+        for name in ("input_tokens", "output_tokens", "cost_usd")
+    }
+    cached = _run_facts("read from a cache", [display.percent(run.hit_rate) for run in runs])
+    four_digits = partial(display.plain, digits=4)
     rows = [
         _run_facts("run", [run.run_id for run in runs], code=True),
         _run_facts("served model", [served_text(run.served_model) or "–" for run in runs], code=True),
         _run_facts("replicates", [str(run.replicates) for run in runs]),
-        _run_facts("completion", [f"{plain(run.coverage * 100, 4)} %" for run in runs]),
-        *(_run_amounts(f"{kind} per 1,000", shares, partial(plain, digits=4)) for kind, shares in failed.items()),
-        _run_amounts("input tokens per 1,000", [per_1000(run.input_tokens, run.outputs) for run in runs], count),
-        _run_amounts("output tokens per 1,000", [per_1000(run.output_tokens, run.outputs) for run in runs], count),
+        _run_facts("completion", [f"{four_digits(run.coverage * 100)} %" for run in runs]),
+        *(_run_amounts(f"{kind} per 1,000", shares, four_digits) for kind, shares in failed.items()),
+        _run_amounts("input tokens per 1,000", amounts["input_tokens"], display.count),
+        _run_amounts("output tokens per 1,000", amounts["output_tokens"], display.count),
         *([cached] if any(run.hit_rate for run in runs) else []),
-        _run_amounts("cost per 1,000", [per_1000(run.cost_usd, run.outputs) for run in runs], cost_words),
-        _run_amounts("latency, median", [run.latency_p50_s for run in runs], seconds),
-        _run_amounts("latency, 95 % below", [run.latency_p95_s for run in runs], seconds),
+        _run_amounts("cost per 1,000", amounts["cost_usd"], display.cost_words),
+        _run_amounts("latency, median", [run.latency_p50_s for run in runs], display.seconds),
+        _run_amounts("latency, 95 % below", [run.latency_p95_s for run in runs], display.seconds),
     ]
     columns = ("the run", "candidate", "change") if len(runs) == 1 else ("the runs", "before", "after", "change")
     return Sheet(columns=columns, rows=rows, numbers=frozenset({"change"}))
@@ -348,5 +319,5 @@ def _run_facts(name: str, values: Sequence[str], *, code: bool = False) -> list[
 
 
 def _run_amounts(name: str, amounts: Sequence[float | None], write: Callable[[float | None], str]) -> list[Cell]:
-    change = relative_change(*amounts) if len(amounts) == 2 else ""
+    change = display.relative_change(*amounts) if len(amounts) == 2 else ""
     return [Cell(name, code=True), *(Cell(write(amount)) for amount in amounts), Cell(change)]

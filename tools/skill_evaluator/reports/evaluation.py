@@ -5,18 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from skill_evaluator.display import WHOLE, cost_words, count, interval, number, percent, seconds, stability_words
-from skill_evaluator.display.pages import (
-    Block,
-    Fold,
-    Heading,
-    Lines,
-    Page,
-    Section,
-    component_address,
-    page_of,
-    print_page,
-)
+from skill_evaluator.display import WHOLE, cost_words, count, interval, number, pages, percent, seconds, stability_words
+from skill_evaluator.display.pages import Block, Fold, Heading, Lines, Page, Section
 from skill_evaluator.display.safe_text import name_text
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR, SkillEvaluatorError
@@ -243,7 +233,7 @@ def _weakest_sheet(record: Record) -> Sheet:
             break
         unit = " F1" if field.token_f1 is not None else ""
         counts = (f"{field.right}/{field.n}", str(field.wrong), str(field.missing), str(field.extra))
-        name = Cell(name_text(path) or WHOLE, code=True, link=component_address(record.skill, path))
+        name = Cell(name_text(path) or WHOLE, code=True, link=pages.component_address(record.skill, path))
         stabilities = field.profile.model_dump() if field.profile else {}
         cases_by_name = {name: cases for name, cases in stabilities.items() if cases}
         profile = [f"{cases} {stability_words(name, record.replicates)}" for name, cases in cases_by_name.items()]
@@ -342,5 +332,5 @@ def print_dry_run(dry: DryRun, form: Format) -> int:
         forecast_sheet(dry.forecasts),
         "dry run: no call was made, nothing was written",
     ]
-    print_page(form, json=lambda: value, page=lambda: page_of("the dry run", blocks))
+    pages.print_page(form, json=lambda: value, page=lambda: pages.page_of("the dry run", blocks))
     return EXIT_USER_ERROR if dry.problems else EXIT_OK

@@ -5,11 +5,12 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
 from skill_evaluator.checking.rubrics import RubricLint
-from skill_evaluator.display import count, number, plain, probability
+from skill_evaluator.display import count, number, pages, plain, probability
 from skill_evaluator.display.pages import Block, Chart, Drawing, ForMedia, Heading, Line, Lines, page_of, print_page
 from skill_evaluator.display.safe_text import shortened
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
@@ -73,15 +74,13 @@ def print_judged(judged: Judged | JudgeRunSize | RubricLint | DraftedCases, form
         return EXIT_OK
     results = judged.results
     if results is not None:
-        is_calibration = isinstance(results, JudgeCalibration)
-        folder = {} if is_calibration else {"folder": str(judged.folder)}
-        remarks = [f"results: {judged.folder}"]
-        blocks = calibration_blocks(results) if is_calibration else _judged_blocks(results, remarks)
-        following = [] if judged.again else [f"next: {judge_outcome(results)[1]}"]
+        folder, blocks = {"folder": str(judged.folder)}, _judged_blocks(results, [f"results: {judged.folder}"])
+        if isinstance(results, JudgeCalibration):
+            folder, blocks = {}, chain(calibration_blocks(results), [_closing(results)])
         print_page(
             form,
             json=lambda: {**folder, **results.model_dump(mode="json")},
-            page=lambda: page_of("the judge run", [*blocks, *following]),
+            page=lambda: page_of("the judge run", blocks),
         )
     for sentence in judged.stopped:
         print(sentence, file=sys.stderr)
@@ -142,13 +141,11 @@ def judge_run_blocks(results: JudgedResults | JudgeCalibration) -> list[Block]:
 
 
 def _judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterator[Block]:
-    """Yield the blocks of a judge run: the decision on regressions, results by judge, skipped cases and biases."""
     title = _TITLES[results.judging.mode]
     source = f": {results.judging.source}" if results.judging.source else ""
     yield ForMedia(("markdown",), [Heading(title, source, level=2)])
     yield ForMedia(("site",), [Heading(title)])  # the source may be a path on this machine
-    if isinstance(results, regression.RegressionResults):
-        yield _in_texts(Line(judge_outcome(results)[0]))  # the site has it above the heading
+    yield _in_texts(_closing(results))  # the site has it above the heading
     for judge in results.judges:
         yield from _unusable_blocks(judge.judge.model_id, judge.unusable)
     if isinstance(results, regression.RegressionResults):
@@ -165,8 +162,11 @@ def _judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Itera
     usable = _usable(results.judges)
     biases = [f"{judge.judge.model_id}: {sentence}" for judge in usable for sentence in _bias_parts(judge)[1]]
     yield _in_texts(Lines([*biases, *remarks]))
-    if isinstance(results, regression.RegressionResults):
-        yield ForMedia(("terminal",), [Line(judge_outcome(results)[0])])
+
+
+def _closing(results: JudgedResults | JudgeCalibration) -> pages.Closing:
+    outcome, following = judge_outcome(results)
+    return pages.Closing([Line(outcome), f"next: {following}"])
 
 
 def _bias_blocks(results: JudgedResults) -> Iterator[Block]:
@@ -210,9 +210,6 @@ def _evidence_cell(text: str) -> Cell:
 
 def _score_blocks(results: ScoreResults) -> Iterator[Block]:
     judges = _usable(results.judges)
-    for judge in judges:
-        outputs = counted(judge.summary.n, "output")
-        yield Line(f"{judge.judge.model_id}: {share(judge.summary)} from 0 to 1 over {outputs}")
     rows = [
         _row_of(
             [judge.judge.model_id, one.criterion],
@@ -265,11 +262,6 @@ def _score_biases(judge: JudgeScores) -> tuple[Sheet, list[str]]:
 
 def _pair_blocks(results: PairwiseResults) -> Iterator[Block]:
     judges = _usable(results.judges)
-    for judge in judges:
-        wins, similar = judge.criteria[-1].wins, judge.criteria[-1].similar_length
-        if wins.n:
-            text = f"output 1 wins {share(wins)} of {counted(wins.n, 'pair')}"
-            yield Line(f"{judge.judge.model_id}: {text}, {share(similar)} of {similar.n} pairs of similar length")
     rows = [
         _row_of(
             [judge.judge.model_id, one.criterion],

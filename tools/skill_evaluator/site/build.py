@@ -280,19 +280,14 @@ def _write_judges(site: SiteFolder, judgements: Path, config: Path, settings: Se
 
 
 def _write_calibration(site: SiteFolder, config: Path, settings: Settings) -> Cell | None:
-    """Write the page of the calibration that the settings name, and return its outcome.
-
-    Return None if the settings name none, or if it cannot be read.
-    """
+    """Write the page of the calibration that the settings name, if it can be read, and return its outcome."""
     try:
         calibration = read_calibration(config, settings)
     except errors.JudgeError as problem:
         site.note("calibration of the settings", problem)
         return None
-    if calibration is None:
-        return None
     row = {"id": settings.policy.judge.calibration, "of": ""}
-    return _write_results(site, "calibration.html", row, calibration)
+    return None if calibration is None else _write_results(site, "calibration.html", row, calibration)
 
 
 def _write_results(site: SiteFolder, address: str, row: dict[str, Any], results: JudgeRunResults) -> Cell:

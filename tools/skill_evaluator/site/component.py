@@ -299,6 +299,8 @@ class ComponentState:
 def component_state(status: ComponentStatus, comparisons: Comparisons, rows: Sequence[Row]) -> ComponentState:
     """Return the state of a measured component; `rows` are all its runs, complete or not."""
     history, verdicts = status.history, list(_verdicts_since(status))
+    advice, models = status.ranking.advice, list(status.newest)
+    only = f" with {models[0]}" if len(models) == 1 and advice.version and advice.model_id is None else ""
     unmeasured, failed = _unmeasured_runs(status, rows)
     regressed = any(verdict == "regressed" for verdict, _ in verdicts)
     name, newest = history.skill, history.newest
@@ -306,7 +308,7 @@ def component_state(status: ComponentStatus, comparisons: Comparisons, rows: Seq
         component=name,
         version=newest,
         alarm=regressed or failed,
-        ship=status.ranking.advice.choice,
+        ship=f"{advice.choice}{only}",
         verdicts=verdicts,
         unmeasured=unmeasured,
         past=list(_past_regressions(history)),

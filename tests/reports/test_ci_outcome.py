@@ -161,7 +161,7 @@ def test_long_lists_of_runs_and_fields_are_cut_with_a_count() -> None:
     runs, verdict = compared("receipts", *[0.2] * 8)
     page = outcome_page(outcome(*runs).model_copy(update={"verdicts": [verdict]})).markdown()
     assert len(page) < 60_000
-    assert "… and 30 more fields" in page
+    assert "… and 30 more." in page
     text = outcome_page(outcome(*[run()] * 305)).markdown()
     assert len(read_page(text).tables[0]) == 301
     assert "… and 5 more." in text

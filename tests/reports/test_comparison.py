@@ -103,7 +103,7 @@ def test_long_tables_are_cut_with_a_count(capsys: pytest.CaptureFixture[str]) ->
     assert "broke: 30" in out
     assert "… and 20 more" in out
     assert "field-01 2/2 → 0/2 and 18 more" in out
-    assert "… and 10 more fields" in out
+    assert "… and 10 more." in out
 
 
 def test_small_probability_is_not_zero_and_zero_has_no_sign() -> None:

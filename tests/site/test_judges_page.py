@@ -55,7 +55,7 @@ def test_page_shows_the_figures_of_the_results(judged: JudgedSite) -> None:
     assert f"{number(scores['criteria'][0]['score']['value'])} of 5" in page_of(judged, "score")
     preferences, _ = judged.results_of("pairwise")["judges"]
     wins = number(preferences["criteria"][0]["wins"]["value"])
-    assert f"judge: output 1 wins {wins} " in page_of(judged, "pairwise")
+    assert f"output 1 wins: judge {wins} " in page_of(judged, "pairwise")
     assert "Pairs without the decision to ship" in page_of(judged, "regression")
     assert "false alarms" in page_of(judged, "calibrate")
     assert "Next: label more items, then calibrate again; " in page_of(judged, "calibrate")

@@ -29,7 +29,7 @@ PAGES = (
     "runs/receipts/20260103T090000Z-000003-receipts-example-small.html",
 )
 STATE = (
-    "receipts 1.2.0: ship with example-large",
+    "receipts 1.2.0 · to ship: 1.2.0 with example-large",
     "improved since 1.1.0",
     "nothing lost with example-large since 1.1.0",
     "on 10 cases (95 % confidence interval +0.116 to +0.259, adjusted p-value <0.001)",

@@ -116,7 +116,7 @@ def test_overview_opens_with_the_newest_version_of_each_component(site: Path) ->
     assert len(states) == COMPONENTS
     assert all("regressed" in state["class"] for state in states)  # with the first model
     first = words(states[0])
-    assert first.startswith(f"{SKILLS[0]} {LATEST} : ship 1.13.0")
+    assert first.startswith(f"{SKILLS[0]} {LATEST} · to ship: 1.13.0")
     assert f"▼ regressed since 1.13.0 with {MODELS[0]}" in first
     assert f"Where field title 1.000 → 0.000 ; cases case-0 , case-2 , case-4 and 3 more with {MODELS[0]}" in first
     row = page.find("tr", attrs={"data-model": MODELS[0]})

@@ -5,7 +5,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from skill_evaluator.display.pages import case_address
+from skill_evaluator.display.pages import page_address
 from skill_evaluator.site.rendering import _templates
 
 from tests.support.library import SKILL, Library
@@ -22,7 +22,7 @@ PAGES = (
     "changes.html",
     f"components/{SKILL}.html",
     f"verdicts/{SKILL}/1.1.0.html",
-    case_address(SKILL, CASE),
+    page_address("cases", SKILL, CASE),
 )
 MODEL = "m" * 100
 LONG = "x" * 200_000

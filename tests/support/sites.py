@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bs4 import BeautifulSoup
-from skill_evaluator.display.pages import case_address
+from skill_evaluator.display.pages import page_address
 
 from tests.support.library import Library
 
@@ -30,7 +30,7 @@ def states(folder: Path) -> dict[str, Any]:
 
 def case_runs(folder: Path, component: str, case_id: str) -> list[dict[str, Any]]:
     """The runs on the page of a case, the newest first: scores, notices, and what each distinct output shows."""
-    page = site_page(folder, case_address(component, case_id))
+    page = site_page(folder, page_address("cases", component, case_id))
     return [
         {
             "run": run["id"].removeprefix("run-"),

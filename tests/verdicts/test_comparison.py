@@ -87,8 +87,8 @@ SPECIFICATION = [
             "not comparable: no case is the same in both",
             "coverage 0.00 is below the required 0.90; the missing outputs would decide it",
             (
-                "24 cases left out: case-0000 (no longer there), case-0001 (no longer there), case-0002 (no longer "
-                "there), case-0003 (no longer there), case-0004 (no longer there) and 19 more"
+                "24 cases left out: case-0000 (removed), case-0001 (removed), case-0002 (removed), "
+                "case-0003 (removed), case-0004 (removed) and 19 more"
             ),
         ),
     ),
@@ -100,8 +100,8 @@ SPECIFICATION = [
         reasons=(
             "coverage 0.33 is below the required 0.90; the missing outputs would decide it",
             (
-                "8 cases left out: case-0004 (no longer there), case-0005 (no longer there), case-0006 (no longer "
-                "there), case-0007 (no longer there), case-0008 (no longer there) and 3 more"
+                "8 cases left out: case-0004 (removed), case-0005 (removed), case-0006 (removed), case-0007 (removed), "
+                "case-0008 (removed) and 3 more"
             ),
         ),
     ),

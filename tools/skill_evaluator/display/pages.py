@@ -388,19 +388,12 @@ def field_anchor(path: str) -> str:
     return f"field-{file_name(path)}" if path else "field"
 
 
-def verdict_address(skill: str, version: str) -> str:
-    """Return the address of the verdict on a version."""
-    return f"verdicts/{_quoted(skill)}/{file_name(version)}.html"
+def page_address(folder: str, skill: str, *names: str) -> str:
+    """Return the address of a page in the folder `cases`, `verdicts` or `compare` of the site.
 
-
-def compare_address(skill: str, *names: str) -> str:
-    """Return the address of a comparison; `names` is a version, or two models."""
-    return f"compare/{_quoted(skill)}/{'--'.join(map(file_name, names))}.html"
-
-
-def case_address(skill: str, case_id: str) -> str:
-    """Return the address of the page of a case."""
-    return f"cases/{_quoted(skill)}/{file_name(case_id)}.html"
+    `names` is the id of a case, a version, or two models.
+    """
+    return f"{folder}/{_quoted(skill)}/{'--'.join(map(file_name, names))}.html"
 
 
 def run_address(skill: str, run_id: str) -> str:

@@ -6,18 +6,8 @@ from dataclasses import replace
 
 from skill_evaluator.ci.linting import DoctorReport
 from skill_evaluator.ci.plan import Outcome, Plan, PlannedRun, Status
-from skill_evaluator.display import cost_words, count, interval, number, plain
-from skill_evaluator.display.pages import (
-    Block,
-    Fold,
-    ForMedia,
-    Heading,
-    Lines,
-    Page,
-    Section,
-    component_address,
-    cut_table,
-)
+from skill_evaluator.display import cost_words, count, interval, number, pages, plain
+from skill_evaluator.display.pages import Block, Fold, ForMedia, Heading, Lines, Page, Section
 from skill_evaluator.display.safe_text import abridged
 from skill_evaluator.display.sheets import Cell, Sheet, cells_of
 from skill_evaluator.library.versions import Problem
@@ -54,7 +44,7 @@ _MEANINGS = {  # the worst first
 
 def plan_page(plan: Plan) -> Page:
     """Build the page of a plan: chosen components, forecast, skipped components, judge calls and errors."""
-    chosen = cut_table(_chosen_sheet(plan), _MAX_PLANNED) if plan.runs else []
+    chosen = pages.cut_table(_chosen_sheet(plan), _MAX_PLANNED) if plan.runs else []
     skipped = [cells_of((one.skill, ", ".join(one.models), one.reason)) for one in plan.skipped]
     judging = [(run, run.judge) for run in plan.runs if run.judge]
     judged = [cells_of((run.skill, run.model_id, judge.model_id), count(judge.calls)) for run, judge in judging]
@@ -73,7 +63,7 @@ def plan_page(plan: Plan) -> Page:
         Lines([*plan.retiring, *(f"{skill}: {can_show(n)}" for skill, n in sizes.items() if 0 < n < FEW_CASES)], "-"),
     ]
     sections = [
-        Section(name=title, blocks=[Heading(title), *cut_table(sheet, _MAX_PLANNED)])
+        Section(name=title, blocks=[Heading(title), *pages.cut_table(sheet, _MAX_PLANNED)])
         for title, sheet in tables.items()
         if sheet.rows
     ]
@@ -98,7 +88,7 @@ def _chosen_sheet(plan: Plan) -> Sheet:
 
 def _fault_section(faults: Sequence[Problem]) -> Section:
     rows = [cells_of((f"{fault.file}:{fault.line}", abridged(fault.message, _MAX_MESSAGE))) for fault in faults]
-    table = cut_table(Sheet(columns=("file", "error"), rows=rows), _MAX_RUNS)
+    table = pages.cut_table(Sheet(columns=("file", "error"), rows=rows), _MAX_RUNS)
     return Section(name="the errors", blocks=[Heading("Not evaluated because of errors"), *table])
 
 
@@ -140,7 +130,7 @@ def outcome_page(outcome: Outcome, published: bool = True, site: str | None = No
     ]
     changed = [section for result, section in compared if result.verdict != "unchanged"]
     unchanged = [block for result, section in compared if result.verdict == "unchanged" for block in section.blocks]
-    runs: list[Block] = cut_table(_run_sheet(outcome), _MAX_RUNS) if outcome.runs else []
+    runs: list[Block] = pages.cut_table(_run_sheet(outcome), _MAX_RUNS) if outcome.runs else []
     sections = [Section(name="the summary", blocks=[Heading("Evaluation", level=2), *_outcome_blocks(outcome), remark])]
     if outcome.faults:
         sections.append(_fault_section(outcome.faults))
@@ -218,7 +208,7 @@ def _run_sheet(outcome: Outcome) -> Sheet:
         text.append(", ".join(f"{times} {kind}" for kind, times in run.failed.items()))
         remark = "; ".join(filter(None, [*text, abridged(run.reason, _MAX_MESSAGE)]))
         cells = [
-            Cell(run.skill, code=True, link=component_address(run.skill)),
+            Cell(run.skill, code=True, link=pages.component_address(run.skill)),
             Cell(run.model_id, code=True),
             Cell(figures.skill_version, code=True) if figures else None,
             Cell(run.primary_metric, code=True) if run.primary_metric else None,

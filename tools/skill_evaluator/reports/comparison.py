@@ -4,33 +4,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from skill_evaluator.display import (
-    WHOLE,
-    arrow,
-    cost_words,
-    count,
-    interval,
-    number,
-    percent,
-    plain,
-    probability,
-    relative_change,
-    seconds,
-    signed,
-    stability_words,
-    times,
-)
-from skill_evaluator.display.pages import (
-    Block,
-    Fold,
-    Heading,
-    LinePart,
-    Lines,
-    Page,
-    Section,
-    case_address,
-    component_address,
-)
+from skill_evaluator import display
+from skill_evaluator.display import pages
+from skill_evaluator.display.pages import Block, Fold, Heading, Line, LinePart, Lines, Page, Section
 from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.identifiers import UNNAMED
 from skill_evaluator.metrics.agreement import Stability
@@ -38,17 +14,8 @@ from skill_evaluator.records.record import served_text
 from skill_evaluator.reports import summary
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.decide.results import (
-    AMOUNT_NAMES,
-    AmountResult,
-    CaseChange,
-    ComparisonResult,
-    MeasureResult,
-    ModelVerdict,
-    joined_falls,
-    new_cases_words,
-    per_1000,
-)
+from skill_evaluator.verdicts.decide import results
+from skill_evaluator.verdicts.decide.results import CaseChange, ComparisonResult, MeasureResult, ModelVerdict
 
 Example = tuple[str, Sheet]
 """A sentence on the outputs of a run that changed ("" if there is nothing to report), and a table of some of them."""
@@ -60,13 +27,12 @@ _MAX_TABLE_ROWS, _MAX_FIELDS_OF_CASE = 10, 2
 _LEGEND = (
     "before → after: strict means, critical metrics with a star · detects: the smallest drop found 4 times in 5",
     "p: one-sided; the interval, shown from five cases on, excludes 0 if p ≤ 0.025",
-    "per 1,000: of 1,000 outputs, failures of 1,000 calls, so that runs of different sizes can be compared",
-    "n: outputs if each is an independent draw, else cases",
+    "per 1,000: tokens and cost of 1,000 outputs, failures in 1,000 calls; runs of different sizes are comparable",
 )
 _STABILITIES: tuple[Stability, ...] = ("stable_right", "stable_wrong", "flaky", "stable", "unscored")
-_NUMBERS = frozenset({"before → after", "change", "95 % interval", "p", "detects", "n"})
+_NUMBERS = frozenset({"before → after", "change", "95 % interval", "p", "detects", "cases"})
 _CHANGE = ("before → after", "change", "95 % interval", "verdict")
-_TIER_MARKS = {"critical": " *", "supporting": " (supporting)", "advisory": ""}
+_MEASURED = ("before → after", "change", "95 % interval", "p")
 
 
 def comparison_page(result: ComparisonResult, reader: summary.Reader, site: str | None = None) -> Page:
@@ -92,6 +58,7 @@ def comparison_section(
         for reason in open_reasons[: 1 if several else _MAX_REASONS]:
             reasons.setdefault(reason, []).append(model.model_id)
     left_out = [f"{model_id} is skipped: {reason}" for model_id, reason in result.left_out.items()]
+    figures = [block for model in models for block in (_model_heading(model), *model_blocks(model, result.skill))]
     blocks: list[Block] = [
         Lines([result.unmeasured] if result.unmeasured else [], style="yellow"),
         Heading(*_title(result), level=2),
@@ -101,26 +68,26 @@ def comparison_section(
         *joined({name: sheet for name, (_, sheet) in shown.items()}, _MAX_EXAMPLES),
         Lines([f"{', '.join(names)}: {reason}" if several else reason for reason, names in reasons.items()]),
         Lines(left_out, style="yellow"),
-        Fold("All figures", [block for model in models for block in _model_blocks(model, result.skill)]),
+        Fold("All figures", figures),
     ]
     return Section(name=result.skill, blocks=blocks)
 
 
-def legend_section(results: Sequence[ComparisonResult]) -> Section:
+def legend_section(comparisons: Sequence[ComparisonResult]) -> Section:
     """Return a collapsed section that explains the figures of some comparisons."""
-    lines = dict.fromkeys(line for result in results for line in reading_words(result))
+    lines = dict.fromkeys(line for result in comparisons for line in reading_words(result))
     return Section(name="how to read the figures", blocks=[Fold("How to read the figures", [Lines(list(lines), "-")])])
 
 
 def reading_words(result: ComparisonResult) -> list[str]:
     """Return the sentences that explain the figures of a comparison."""
-    return [*_LEGEND, f"verdicts: by p adjusted over {result.family}; α {plain(result.alpha)}"]
+    return [*_LEGEND, f"verdicts: by p adjusted over {result.family}; α {display.plain(result.alpha)}"]
 
 
 def _title(result: ComparisonResult) -> Iterator[LinePart]:
     models = summary.worst_first(result)
     versions = listed(list(dict.fromkeys(" → ".join(_versions(model)) for model in models)))
-    yield Cell(result.skill, code=True, link=component_address(result.skill))
+    yield Cell(result.skill, code=True, link=pages.component_address(result.skill))
     yield " "
     yield Cell(versions, code=True)
     metric = next((one.metric for model in models for one in model.metrics if one.tier == "critical"), "")
@@ -128,16 +95,22 @@ def _title(result: ComparisonResult) -> Iterator[LinePart]:
     several = " of ".join(filter(None, [metric, f"{len(models)} models"]))
     yield ": "
     yield Cell(name, code=True) if len(models) == 1 else several
-    counts = {counted(model.candidate.replicates, "replicate") for model in models}
+    counts = {_replicates_words(model) for model in models}
     if result.n_cases is not None:
         size = [counted(result.n_cases, "case"), *(counts if len(counts) == 1 else ())]
         yield f" on {' × '.join(size)}"
 
 
+def _replicates_words(model: ModelVerdict) -> str:
+    before = "" if model.baseline is None else str(model.baseline.replicates)
+    after = counted(model.candidate.replicates, "replicate")
+    return f"{before} → {after}" if before not in ("", str(model.candidate.replicates)) else after
+
+
 def _open_reasons(model: ModelVerdict) -> list[str]:
     """Return sentences on turned cases, then the reasons that neither the tables nor the conclusion show."""
     shown = ("less repeatable:", *(f"{one.metric} {verb} from " for one in model.metrics for verb in ("fell", "rose")))
-    falls = joined_falls(model.falls) if model.falls else None
+    falls = results.joined_falls(model.falls) if model.falls else None
     reasons = [one for one in model.reasons if not one.startswith(shown) and not (falls and falls in one)]
     return [*_turned_cases(model), *reasons]
 
@@ -173,25 +146,21 @@ def _moved_sheet(model: ModelVerdict, skill: str) -> Sheet:
     for verdict, changes in (("regressed", model.cases.broke), ("improved", model.cases.fixed)):
         for name, scores, counts in _case_sheet("", changes, skill).rows:
             text = f"case {name.text}" + (f": {counts.text}" if counts.code else "")
-            rows.append([replace(name, text=text), scores, Cell("–"), _verdict_cell(verdict)])
+            rows.append([replace(name, text=text), scores, Cell("–"), Cell(verdict, summary.STYLES[verdict])])
     rows.sort(key=lambda row: row[-1].text not in ("regressed", "improved"))
     return Sheet(columns=("field or case", *columns), rows=rows, numbers=_NUMBERS)
 
 
-def _model_blocks(model: ModelVerdict, skill: str) -> list[Block]:
+def _model_heading(model: ModelVerdict) -> Heading:
     verdict = " · ".join(filter(None, [summary.with_served(model), summary.lost_words(model)]))
-    size, *notes = model_words(model)
-    return [
-        Heading(f"{summary.MARKS[model.verdict]} ", Cell(model.model_id, code=True), f": {verdict}"),
-        f"{' → '.join(_versions(model))} · {size}",
-        Lines(notes, "-"),
-        *all_sheets(model, skill),
-    ]
+    return Heading(f"{summary.MARKS[model.verdict]} ", Cell(model.model_id, code=True), f": {verdict}")
 
 
-def model_words(model: ModelVerdict) -> list[str]:
-    """Return sentences on the comparison of one model: its size, turned cases, reasons for the verdict, and notes."""
-    return [_size_words(model), *_turned_cases(model), *model.reasons, *_model_notes(model)]
+def model_blocks(model: ModelVerdict, skill: str, limit: int = _MAX_TABLE_ROWS) -> list[Block]:
+    """Return the size of a model's comparison, its reasons and notes, and tables of at most `limit` rows."""
+    notes = [*_turned_cases(model), *model.reasons, *_model_notes(model)]
+    size = Line(f"{' → '.join(_versions(model))} · {_size_words(model)}")
+    return [size, Lines(notes, "-"), *_all_sheets(model, skill, limit)]
 
 
 def _versions(model: ModelVerdict) -> list[str]:
@@ -201,8 +170,8 @@ def _versions(model: ModelVerdict) -> list[str]:
 def _size_words(model: ModelVerdict) -> str:
     parts = [counted(model.n_cases, "case")]
     if model.n_cases and model.verdict in ("improved", "unchanged"):
-        parts.append(new_cases_words(model.n_cases))
-    parts.append(f"completion {percent(model.coverage)}")
+        parts.append(results.new_cases_words(model.n_cases))
+    parts.append(f"completion {display.percent(model.coverage)}")
     if model.baseline is not None and model.baseline_runs + model.candidate_runs > 2:
         counts = zip((model.baseline, model.candidate), (model.baseline_runs, model.candidate_runs), strict=True)
         parts.append("runs: " + ", ".join(f"{runs} of {run.skill_version}" for run, runs in counts))
@@ -230,38 +199,36 @@ def _model_notes(model: ModelVerdict) -> Iterator[str]:
         yield f"cases in which every output is worse: {listed(cases.every_answer_worse, _MAX_NAMED)}"
 
 
-def _amount_notes(amounts: Sequence[AmountResult]) -> Iterator[str]:
-    for result in amounts:
-        if result.change is not None:
-            ends = result.ci95 or (0.0, 0.0)
-            between = interval((ends[0] + 1, ends[1] + 1), result.n_cases, lambda ratio: times(ratio or 0.0))
-            yield f"{AMOUNT_NAMES[result.amount]} per output: {times(result.change + 1)} (95 % interval: {between})"
-    unmeasured = by_key((amount.unmeasured, AMOUNT_NAMES[amount.amount]) for amount in amounts if amount.unmeasured)
-    yield from (f"not measured: {listed(names)}, as {reason}" for reason, names in unmeasured.items())
+def _amount_notes(amounts: Sequence[results.AmountResult]) -> Iterator[str]:
+    names = results.AMOUNT_NAMES
+    for one in amounts:
+        if one.change is not None:
+            low, high = one.ci95 or (0.0, 0.0)
+            between = display.interval((low + 1, high + 1), one.n_cases, lambda ratio: display.times(ratio or 0.0))
+            yield f"{names[one.amount]} per output: {display.times(one.change + 1)} (95 % interval: {between})"
+    unmeasured = by_key((one.unmeasured, names[one.amount]) for one in amounts if one.unmeasured)
+    yield from (f"not measured: {listed(named)}, because {reason}" for reason, named in unmeasured.items())
 
 
-def all_sheets(model: ModelVerdict, skill: str, limit: int = _MAX_TABLE_ROWS) -> Iterator[Sheet | str]:
-    """Yield the tables of a model's metrics, fields, cases and runs, and the number of rows beyond `limit`."""
+def _all_sheets(model: ModelVerdict, skill: str, limit: int) -> Iterator[Block]:
     fields = _moved_fields(model)
     if model.metrics:
         yield measure_sheet(model)
     if fields:
-        yield _field_sheet(model, fields[:limit], skill)
-        yield from _more(len(fields) - limit, " fields")
+        yield from pages.cut_table(_field_sheet(model, fields, skill), limit)
     for title, changes in (("broke", model.cases.broke), ("fixed", model.cases.fixed)):
         if changes:
-            yield _case_sheet(f"{title}: {len(changes)}", changes[:limit], skill)
-            yield from _more(len(changes) - limit)
+            yield from pages.cut_table(_case_sheet(f"{title}: {len(changes)}", changes, skill), limit)
     yield run_sheet(model)
 
 
 def _case_sheet(title: str, changes: Sequence[CaseChange], skill: str) -> Sheet:
     rows = []
     for change in changes:
-        counts = [f"{path or WHOLE} {times}" for path, times in change.fields.items()]
+        counts = [f"{path or display.WHOLE} {times}" for path, times in change.fields.items()]
         cell = Cell(listed(counts, _MAX_FIELDS_OF_CASE), code=True) if counts else Cell("–")
-        case = Cell(change.case_id, code=True, link=case_address(skill, change.case_id))
-        rows.append([case, Cell(arrow(change.before, change.after)), cell])
+        case = Cell(change.case_id, code=True, link=pages.page_address("cases", skill, change.case_id))
+        rows.append([case, Cell(display.arrow(change.before, change.after)), cell])
     columns = (title, "before → after", "right outputs by field, before → after")
     return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({title}))
 
@@ -279,46 +246,43 @@ def _moved_fields(model: ModelVerdict) -> list[MeasureResult]:
     )
 
 
-def _more(count: int, of: str = "") -> Iterator[str]:
-    if count > 0:
-        yield f"… and {count} more{of}"
-
-
 def measure_sheet(model: ModelVerdict) -> Sheet:
     """Build the table of the metrics of a model, before and after."""
-    figures = ("95 % interval", "p", "detects", "n")
     rows = []
     for result in model.metrics:
-        usual = "advisory" if result.kind == "reproducibility" else "supporting"
-        mark = " *" if result.tier == "critical" else "" if result.tier == usual else f" ({result.tier})"
-        chances = (interval(result.ci95, result.n_cases, signed), probability(result.p))
-        counts = (number(result.detectable_drop), count(result.n) if result.n else "–")
-        scores = (arrow(result.baseline, result.candidate), signed(result.difference))
-        name = Cell(result.metric + mark, code=True)
-        rows.append([name, *map(Cell, (*scores, *chances, *counts)), _verdict_cell(result.verdict)])
-    columns = ("metric", "before → after", "change", *figures, "verdict")
-    return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({"metric"}), below=figures[::-1])
+        counts = (display.number(result.detectable_drop), display.count(result.n_cases))
+        rows.append([*_measure_cells(result), *map(Cell, counts), _verdict_cell(result)])
+    columns = ("metric", *_MEASURED, "detects", "cases", "verdict")
+    below = columns[6:2:-1]
+    return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({"metric"}), below=below)
 
 
-def _verdict_cell(verdict: str | None) -> Cell:
-    return Cell(verdict or "–", summary.STYLES.get(verdict or "", ""))
+def _measure_cells(measure: MeasureResult, link: str = "") -> list[Cell]:
+    usual = "supporting" if measure.kind == "accuracy" else "advisory"
+    mark = " *" if measure.tier == "critical" else "" if measure.tier == usual else f" ({measure.tier})"
+    chances = (display.interval(measure.ci95, measure.n_cases, display.signed), display.probability(measure.p))
+    figures = (display.arrow(measure.baseline, measure.candidate), display.signed(measure.difference), *chances)
+    return [Cell((measure.metric or display.WHOLE) + mark, code=True, link=link), *map(Cell, figures)]
+
+
+def _verdict_cell(measure: MeasureResult) -> Cell:
+    verdict = measure.verdict or "–"
+    if verdict == "unchanged" and (measure.difference or 0.0) > measure.tolerance:
+        return Cell("rise not significant")
+    return Cell(verdict, summary.STYLES.get(verdict, ""))
 
 
 def _field_sheet(model: ModelVerdict, fields: Sequence[MeasureResult], skill: str) -> Sheet:
     replicates = min(run.replicates for run in (model.baseline, model.candidate) if run is not None)
-    figures = ("before → after", "change", "95 % interval", "p")
     rows = []
     for field in fields:
-        chances = (interval(field.ci95, field.n_cases, signed), probability(field.p))
-        values = (arrow(field.baseline, field.candidate), signed(field.difference), *chances)
         before, after = field.profile_before or {}, field.profile_after or {}
         counts = {name: (before.get(name, 0), after.get(name, 0)) for name in _STABILITIES}
-        moved = [(stability_words(name, replicates), *both) for name, both in counts.items() if both[0] != both[1]]
-        changed = ", ".join(f"{words} {then} → {now}" for words, then, now in moved)
-        title, link = (field.metric or WHOLE) + _TIER_MARKS[field.tier], component_address(skill, field.metric)
-        name, stabilities = Cell(title, code=True, link=link), Cell(changed or "as before")
-        rows.append([name, *map(Cell, values), _verdict_cell(field.verdict), stabilities])
-    columns = ("field", *figures, "verdict", "cases in which it is")
+        moved = [(name, *both) for name, both in counts.items() if both[0] != both[1]]
+        words = [f"{display.stability_words(name, replicates)} {then} → {now}" for name, then, now in moved]
+        cells = _measure_cells(field, pages.component_address(skill, field.metric))
+        rows.append([*cells, _verdict_cell(field), Cell(", ".join(words) or "as before")])
+    columns = ("field", *_MEASURED, "verdict", "cases in which it is")
     return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({"field"}))
 
 
@@ -326,20 +290,25 @@ def run_sheet(model: ModelVerdict) -> Sheet:
     """Build the table of a comparison's runs: completion, failures by kind, tokens, cost and latency."""
     runs = [run for run in (model.baseline, model.candidate) if run is not None]
     failures = sorted({kind for run in runs for kind, times in run.failures.items() if times})
-    failed = {kind: [per_1000(run.failures.get(kind, 0), run.planned) for run in runs] for kind in failures}
-    cached = _run_facts("read from a cache", [percent(run.hit_rate) for run in runs])
+    failed = {kind: [results.per_1000(run.failures.get(kind, 0), run.planned) for run in runs] for kind in failures}
+    amounts = {
+        name: [results.per_1000(getattr(run, name), run.outputs) for run in runs]
+        for name in ("input_tokens", "output_tokens", "cost_usd")
+    }
+    cached = _run_facts("read from a cache", [display.percent(run.hit_rate) for run in runs])
+    four_digits = partial(display.plain, digits=4)
     rows = [
         _run_facts("run", [run.run_id for run in runs], code=True),
         _run_facts("served model", [served_text(run.served_model) or "–" for run in runs], code=True),
         _run_facts("replicates", [str(run.replicates) for run in runs]),
-        _run_facts("completion", [f"{plain(run.coverage * 100, 4)} %" for run in runs]),
-        *(_run_amounts(f"{kind} per 1,000", shares, partial(plain, digits=4)) for kind, shares in failed.items()),
-        _run_amounts("input tokens per 1,000", [per_1000(run.input_tokens, run.outputs) for run in runs], count),
-        _run_amounts("output tokens per 1,000", [per_1000(run.output_tokens, run.outputs) for run in runs], count),
+        _run_facts("completion", [f"{four_digits(run.coverage * 100)} %" for run in runs]),
+        *(_run_amounts(f"{kind} per 1,000", shares, four_digits) for kind, shares in failed.items()),
+        _run_amounts("input tokens per 1,000", amounts["input_tokens"], display.count),
+        _run_amounts("output tokens per 1,000", amounts["output_tokens"], display.count),
         *([cached] if any(run.hit_rate for run in runs) else []),
-        _run_amounts("cost per 1,000", [per_1000(run.cost_usd, run.outputs) for run in runs], cost_words),
-        _run_amounts("latency, median", [run.latency_p50_s for run in runs], seconds),
-        _run_amounts("latency, 95 % below", [run.latency_p95_s for run in runs], seconds),
+        _run_amounts("cost per 1,000", amounts["cost_usd"], display.cost_words),
+        _run_amounts("latency, median", [run.latency_p50_s for run in runs], display.seconds),
+        _run_amounts("latency, 95 % below", [run.latency_p95_s for run in runs], display.seconds),
     ]
     columns = ("the run", "candidate", "change") if len(runs) == 1 else ("the runs", "before", "after", "change")
     return Sheet(columns=columns, rows=rows, numbers=frozenset({"change"}))
@@ -350,5 +319,5 @@ def _run_facts(name: str, values: Sequence[str], *, code: bool = False) -> list[
 
 
 def _run_amounts(name: str, amounts: Sequence[float | None], write: Callable[[float | None], str]) -> list[Cell]:
-    change = relative_change(*amounts) if len(amounts) == 2 else ""
+    change = display.relative_change(*amounts) if len(amounts) == 2 else ""
     return [Cell(name, code=True), *(Cell(write(amount)) for amount in amounts), Cell(change)]

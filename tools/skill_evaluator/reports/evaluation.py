@@ -5,18 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from skill_evaluator.display import WHOLE, cost_words, count, interval, number, percent, seconds, stability_words
-from skill_evaluator.display.pages import (
-    Block,
-    Fold,
-    Heading,
-    Lines,
-    Page,
-    Section,
-    component_address,
-    page_of,
-    print_page,
-)
+from skill_evaluator.display import WHOLE, cost_words, count, interval, number, pages, percent, seconds, stability_words
+from skill_evaluator.display.pages import Block, Fold, Heading, Lines, Page, Section
 from skill_evaluator.display.safe_text import name_text
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR, SkillEvaluatorError
@@ -41,7 +31,7 @@ _CASE_KEYS = ("case_id", "accuracy", "reproducibility", "failures")
 _DRAFT = "a draft: not recorded and never a baseline"
 _MAX_WEAKEST, _MAX_WEAKEST_OPEN = 5, 3
 _MAX_FAULTS = 3
-_FIGURES = ("strict mean", "95 % interval", "mean", "stdev", "n")
+_FIGURES = ("strict mean", "95 % interval", "cases", "mean", "stdev", "n")
 _COUNTS = ("wrong", "missing", "extra")
 _FIELD_COLUMNS = ("weakest field", "accuracy", "right/n", *_COUNTS, "stability", "cases in which it is")
 _OPEN_COLUMNS = tuple(name for name in _FIELD_COLUMNS if name not in _COUNTS)
@@ -176,7 +166,7 @@ def _run_section(finished: Finished) -> Section:
             Heading(Cell(record.skill, code=True), title, level=2),
             _facts(record),
             Lines(_failure_lines(record), style="yellow"),
-            _metric_sheet(record, open_metrics).only("metric", *_FIGURES[:2], "n"),
+            _metric_sheet(record, open_metrics).only("metric", *_FIGURES[:3]),
             weakest.only(*_OPEN_COLUMNS, limit=_MAX_WEAKEST_OPEN),
             Lines(list(_run_remarks(record)), "-"),
             Fold("All figures of the run", [_metric_sheet(record, every), weakest, Lines(lines, "-")]),
@@ -197,18 +187,13 @@ def _failure_lines(record: Record) -> list[str]:
 
 
 def _metric_sheet(record: Record, names: Sequence[str]) -> Sheet:
-    rows = [
-        [
-            Cell(f"{title}: {name}", code=True),
-            Cell(number(summary.strict_mean)),
-            Cell(interval(summary.ci95, summary.n_cases)),
-            *(Cell(number(value)) for value in (summary.mean, summary.stdev)),
-            Cell(str(summary.n)),
-        ]
-        for title, part in (("accuracy", record.accuracy), ("reproducibility", record.reproducibility))
-        for name, summary in part.items()
-        if name in names
-    ]
+    rows = []
+    for title, part in (("accuracy", record.accuracy), ("reproducibility", record.reproducibility)):
+        for name, summary in part.items():
+            if name in names:
+                spread = (number(summary.mean), number(summary.stdev), summary.n)
+                figures = (number(summary.strict_mean), interval(summary.ci95, summary.n_cases), summary.n_cases)
+                rows.append(cells_of([f"{title}: {name}"], *figures, *spread))
     return Sheet(columns=("metric", *_FIGURES), rows=rows, numbers=frozenset(_FIGURES))
 
 
@@ -247,7 +232,7 @@ def _weakest_sheet(record: Record) -> Sheet:
             break
         unit = " F1" if field.token_f1 is not None else ""
         counts = (f"{field.right}/{field.n}", str(field.wrong), str(field.missing), str(field.extra))
-        name = Cell(name_text(path) or WHOLE, code=True, link=component_address(record.skill, path))
+        name = Cell(name_text(path) or WHOLE, code=True, link=pages.component_address(record.skill, path))
         stabilities = field.profile.model_dump() if field.profile else {}
         cases_by_name = {name: cases for name, cases in stabilities.items() if cases}
         profile = [f"{cases} {stability_words(name, record.replicates)}" for name, cases in cases_by_name.items()]
@@ -346,5 +331,5 @@ def print_dry_run(dry: DryRun, form: Format) -> int:
         forecast_sheet(dry.forecasts),
         "dry run: no call was made, nothing was written",
     ]
-    print_page(form, json=lambda: value, page=lambda: page_of("the dry run", blocks))
+    pages.print_page(form, json=lambda: value, page=lambda: pages.page_of("the dry run", blocks))
     return EXIT_USER_ERROR if dry.problems else EXIT_OK

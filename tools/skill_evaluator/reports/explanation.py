@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 from skill_evaluator.checks import Check
@@ -186,12 +187,7 @@ def ranges(indexes: Sequence[int]) -> str:
     >>> ranges([0, 1, 2, 5])
     '0-2, 5'
     """
-    runs: list[list[int]] = []
-    for index in indexes:
-        if runs and index == runs[-1][-1] + 1:
-            runs[-1].append(index)
-        else:
-            runs.append([index])
+    runs = [[place[1] for place in run] for _, run in groupby(enumerate(indexes), lambda place: place[1] - place[0])]
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 

@@ -1,13 +1,16 @@
 """The reports of judges: decisions, the worst outputs with the evidence, biases, calibrations and sizes."""
 
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import chain
+from pathlib import Path
 from typing import Any, TypeVar
 
 from skill_evaluator.checking.lint import RubricLint
-from skill_evaluator.display import count, number, plain, probability
+from skill_evaluator.display import count, number, pages, plain, probability
 from skill_evaluator.display.pages import Block, Chart, Drawing, ForMedia, Heading, Line, Lines, page_of, print_page
 from skill_evaluator.display.safe_text import shortened
 from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
@@ -32,6 +35,16 @@ from skill_evaluator.text import counted, listed
 _Judge = TypeVar("_Judge", bound=JudgeScores | JudgePreferences | regression.JudgeRegressions)
 _TITLES = {"score": "Scores by judges", "pairwise": "Comparisons by judges", "regression": "Regressions by judges"}
 _STYLES = {"ship": "green", "review_required": "yellow", "block": "red", None: "yellow"}
+_STEPS_AFTER_DECISION = {
+    "green": "nothing is in the way of the candidate",
+    "red": "read the pairs that may not ship; their evidence is in the folder of the judge run",
+    "yellow": "have people decide the pairs that are not clear: `skill-evaluator review serve`",
+}
+_STEPS_AFTER_CALIBRATION = {
+    "green": "use the judges with this rubric",
+    "red": "choose another judge or rewrite the rubric, then calibrate again",
+    "yellow": "label more items, then calibrate again; the tables show what is missing",
+}
 _LENGTH_BIAS = ", a length bias unless length is a merit"
 _MAX_PAIRS = 10  # shown with their evidence
 _MAX_EVIDENCE = 160  # characters of each piece
@@ -59,14 +72,15 @@ def print_judged(judged: Judged | JudgeRunSize | RubricLint | DraftedCases, form
         _print_size(judged, form)
     if not isinstance(judged, Judged):
         return EXIT_OK
-    results, remarks = judged.results, [f"results: {judged.folder}"]
-    if isinstance(results, JudgeCalibration):
-        print_page(form, json=lambda: results, page=lambda: page_of("the calibration", calibration_blocks(results)))
-    elif results is not None:
+    results = judged.results
+    if results is not None:
+        folder, blocks = {"folder": str(judged.folder)}, _judged_blocks(results, [f"results: {judged.folder}"])
+        if isinstance(results, JudgeCalibration):
+            folder, blocks = {}, chain(calibration_blocks(results), [_closing(results)])
         print_page(
             form,
-            json=lambda: {"folder": str(judged.folder), **results.model_dump(mode="json")},
-            page=lambda: page_of("the judge run", _judged_blocks(results, remarks)),
+            json=lambda: {**folder, **results.model_dump(mode="json")},
+            page=lambda: page_of("the judge run", blocks),
         )
     for sentence in judged.stopped:
         print(sentence, file=sys.stderr)
@@ -127,13 +141,11 @@ def judge_run_blocks(results: JudgedResults | JudgeCalibration) -> list[Block]:
 
 
 def _judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterator[Block]:
-    """Yield the blocks of a judge run: the decision on regressions, results by judge, skipped cases and biases."""
     title = _TITLES[results.judging.mode]
     source = f": {results.judging.source}" if results.judging.source else ""
     yield ForMedia(("markdown",), [Heading(title, source, level=2)])
     yield ForMedia(("site",), [Heading(title)])  # the source may be a path on this machine
-    if isinstance(results, regression.RegressionResults):
-        yield _in_texts(_conclusion(results))  # the site has it above the heading
+    yield _in_texts(_closing(results))  # the site has it above the heading
     for judge in results.judges:
         yield from _unusable_blocks(judge.judge.model_id, judge.unusable)
     if isinstance(results, regression.RegressionResults):
@@ -142,16 +154,19 @@ def _judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Itera
         yield from _score_blocks(results) if isinstance(results, ScoreResults) else _pair_blocks(results)
     if results.cascade is not None:
         yield from _cascade_blocks(results.cascade)
-    notes = list(_regression_notes(results)) if isinstance(results, regression.RegressionResults) else []
+    if isinstance(results, regression.RegressionResults):
+        yield Lines(list(_regression_notes(results)))
     if results.left_out:
         named = ", ".join(f"{name} ({reason})" for name, reason in list(results.left_out.items())[:5])
-        notes.append(f"not judged: {counted(len(results.left_out), 'case')}: {named}")
-    yield Lines(notes)
-    judges = _usable(results.judges)
-    biases = [f"{judge.judge.model_id}: {sentence}" for judge in judges for sentence in _bias_parts(judge)[1]]
+        yield Lines([f"not judged: {counted(len(results.left_out), 'case')}: {named}"])
+    usable = _usable(results.judges)
+    biases = [f"{judge.judge.model_id}: {sentence}" for judge in usable for sentence in _bias_parts(judge)[1]]
     yield _in_texts(Lines([*biases, *remarks]))
-    if isinstance(results, regression.RegressionResults):
-        yield ForMedia(("terminal",), [_conclusion(results)])
+
+
+def _closing(results: JudgedResults | JudgeCalibration) -> pages.Closing:
+    outcome, following = judge_outcome(results)
+    return pages.Closing([Line(outcome), f"next: {following}"])
 
 
 def _bias_blocks(results: JudgedResults) -> Iterator[Block]:
@@ -183,7 +198,7 @@ def _in_texts(block: Block) -> ForMedia:
 
 def _unusable_blocks(judge: str, unusable: NoUsableOutput | None) -> Iterator[Block]:
     if unusable is not None:
-        text = (Cell(judge, code=True), f": no usable output: {reasons(unusable.unscored)}")
+        text = (Cell(judge, code=True), f": no usable output: {_reasons(unusable.unscored)}")
         quoted: list[str | Cell] = ["; for example: ", _evidence_cell(unusable.example)] if unusable.example else []
         yield ForMedia(("site",), [Line(*text, style="red")])
         yield _in_texts(Line(*text, *quoted, style="red"))
@@ -195,16 +210,13 @@ def _evidence_cell(text: str) -> Cell:
 
 def _score_blocks(results: ScoreResults) -> Iterator[Block]:
     judges = _usable(results.judges)
-    for judge in judges:
-        outputs = counted(judge.summary.n, "output")
-        yield Line(f"{judge.judge.model_id}: {share(judge.summary)} from 0 to 1 over {outputs}")
     rows = [
-        row_of(
+        _row_of(
             [judge.judge.model_id, one.criterion],
             one.method,
             f"{one.score.n}/{len(judge.items)}",
-            f"{number(one.score.value)} of {one.highest} {interval(one.score)}",
-            *(number(one.confidence.value), one.unsure, reasons(one.unscored)),
+            f"{number(one.score.value)} of {one.highest} {_interval(one.score)}",
+            *(number(one.confidence.value), one.unsure, _reasons(one.unscored)),
         )
         for judge in judges
         for one in judge.criteria
@@ -229,7 +241,7 @@ def _worst_scores(judges: Sequence[JudgeScores]) -> Sheet:
     rows = []
     for _, name, item_id, score in sorted(scored, key=lambda row: row[0])[:_MAX_PAIRS]:
         texts = (" … ".join(score.evidence), score.justification, score.suggestion)
-        rows.append(row_of([name, item_id, score.criterion], score.score, *map(_evidence_cell, texts)))
+        rows.append(_row_of([name, item_id, score.criterion], score.score, *map(_evidence_cell, texts)))
     columns = ("judge", "output", "criterion", "score", "evidence", "justification", "suggestion")
     sheet = Sheet(columns=columns, rows=rows, numbers=frozenset({"score"}), below=columns[-3:])
     return replace(sheet, caption="The lowest scores")
@@ -239,7 +251,7 @@ def _score_biases(judge: JudgeScores) -> tuple[Sheet, list[str]]:
     rows, sentences = [], []
     for entry in judge.criteria:
         scores = " ".join(f"{score}: {entry.counts.get(score, 0)}" for score in range(1, entry.highest + 1))
-        rows.append(row_of([entry.criterion], scores, entry.length, entry.repeats, entry.confidence, entry.quoted))
+        rows.append(_row_of([entry.criterion], scores, entry.length, entry.repeats, entry.confidence, entry.quoted))
         if entry.length.excludes(0.0):
             way = "higher" if (entry.length.value or 0.0) > 0 else "lower"
             longer = f"longer outputs score significantly {way} (ρ {share(entry.length)}){_LENGTH_BIAS}"
@@ -250,16 +262,11 @@ def _score_biases(judge: JudgeScores) -> tuple[Sheet, list[str]]:
 
 def _pair_blocks(results: PairwiseResults) -> Iterator[Block]:
     judges = _usable(results.judges)
-    for judge in judges:
-        wins, similar = judge.criteria[-1].wins, judge.criteria[-1].similar_length
-        if wins.n:
-            text = f"output 1 wins {share(wins)} of {counted(wins.n, 'pair')}"
-            yield Line(f"{judge.judge.model_id}: {text}, {share(similar)} of {similar.n} pairs of similar length")
     rows = [
-        row_of(
+        _row_of(
             [judge.judge.model_id, one.criterion],
             *(one.counts.get(winner, 0) for winner in ("1", "2", "tie")),
-            *(one.disagreed, one.unsure, one.wins, one.similar_length, reasons(one.unscored)),
+            *(one.disagreed, one.unsure, one.wins, one.similar_length, _reasons(one.unscored)),
         )
         for judge in judges
         for one in judge.shown
@@ -269,7 +276,7 @@ def _pair_blocks(results: PairwiseResults) -> Iterator[Block]:
     yield replace(sheet, caption="Comparisons")
     for judge in judges:
         if judge.win_rates:
-            rows = [row_of([name], wins) for name, wins in judge.win_rates.items()]
+            rows = [_row_of([name], wins) for name, wins in judge.win_rates.items()]
             yield Sheet(columns=("output", "win rate"), rows=rows, caption=f"Win rates by {judge.judge.model_id}")
     yield from _panel_blocks("majority, wins of output 1", results.panel)
     yield _in_texts(_uncertain_matches(judges))
@@ -283,7 +290,7 @@ def _uncertain_matches(judges: Sequence[JudgePreferences]) -> Sheet:
     for name, match, overall in matches[:_MAX_PAIRS]:
         pair = match.item if match.names == PAIR else f"{match.item}: {' / '.join(match.names)}"
         texts = (f"{one.winner or one.unscored}: {one.justification}" for one in match.judgements[0].orders)
-        rows.append(row_of([name, pair], overall.winner, *map(_evidence_cell, texts)))
+        rows.append(_row_of([name, pair], overall.winner, *map(_evidence_cell, texts)))
     columns = ("judge", "pair", "winner", "order 1", "order 2")
     return Sheet(columns=columns, rows=rows, below=columns[3:], caption="The least certain comparisons")
 
@@ -293,7 +300,7 @@ def _pair_biases(judge: JudgePreferences) -> tuple[Sheet, list[str]]:
     rows, sentences = [], []
     for bias in judge.shown:
         figures = bias.flips, bias.noise, bias.picks_first, bias.lean, bias.longer, bias.confidence
-        rows.append(row_of([bias.criterion], *figures))
+        rows.append(_row_of([bias.criterion], *figures))
         sentences.append(f"{bias.criterion}: the verdict changes with the order in {share(bias.flips)} of pairs")
         sentences += [f"{bias.criterion}: {sentence}" for sentence in _position_bias(bias.lean)]
         if bias.longer.excludes(0.5):
@@ -308,11 +315,35 @@ def _position_bias(lean: Estimate) -> list[str]:
     return [f"significant position bias to the {position} output: {share(lean)}"] if lean.excludes(0.0) else []
 
 
-def decision_words(results: regression.RegressionResults) -> str:
-    """Format the ship decision, with a remark if a rate of regressions is too high or rose.
+def judge_outcome(results: JudgedResults | JudgeCalibration) -> tuple[Cell, str]:
+    """Return the outcome of a judge run in the colour of its decision, and the next step as text."""
+    records = [judge.record if isinstance(judge, JudgeResult) else judge.judge for judge in results.judges]
+    steps: Mapping[str, str] = {}
+    if isinstance(results, JudgeCalibration):
+        outcome, steps = _calibration_cell(results), _STEPS_AFTER_CALIBRATION
+    elif isinstance(results, regression.RegressionResults):
+        style = "red" if results.alerting else _STYLES[results.ship_decision]
+        outcome, steps = Cell(_decision_words(results), style), _STEPS_AFTER_DECISION
+    elif isinstance(results, ScoreResults):
+        scores = "; ".join(f"{one.judge.model_id} {share(one.summary)}" for one in results.judges)
+        outcome = Cell(f"mean score from 0 to 1: {scores}")
+    else:
+        wins = [f"{one.judge.model_id} {share(one.criteria[-1].wins)}" for one in results.judges if one.criteria]
+        outcome = Cell(f"output 1 wins: {'; '.join(wins)}")
+    if any(record is not None and record.stopped for record in records):
+        made = counted(sum(record.answered for record in records if record is not None), "answer")
+        return Cell(f"incomplete, with {made}: {outcome.text}", "yellow"), "run the command again with `--resume`"
+    if not steps and results.judging is not None:
+        judge = next((judge.judge for judge in results.judges if judge.unusable is None), None)
+        if judge is None or isinstance(judge, str):
+            return outcome, "choose another judge or rewrite the rubric"
+        names = shlex.join(["--judge", judge.model_id, "--rubric", Path(results.judging.rubric_file).name])
+        command = f"skill-evaluator judge calibrate --labels labels.jsonl {names}"
+        return outcome, f"label outputs in labels.jsonl to compare the judge with people: `{command}`"
+    return outcome, steps.get(outcome.style, steps["yellow"])
 
-    Unless the decision is *ship*, each judge's number of pairs that may not ship is added.
-    """
+
+def _decision_words(results: regression.RegressionResults) -> str:
     counts = [(judge.judge.model_id, judge.pairs) for judge in _usable(results.judges)]
     held = [f"{name} {sum(pair.ship_decision != 'ship' for pair in pairs)} of {len(pairs)}" for name, pairs in counts]
     shown = f" (pairs that may not ship: {listed(held)})" if results.ship_decision != "ship" and held else ""
@@ -320,15 +351,11 @@ def decision_words(results: regression.RegressionResults) -> str:
     return f"{results.ship_decision or 'no decision'}{shown}{raised}"
 
 
-def _conclusion(results: regression.RegressionResults) -> Line:
-    return Line(decision_words(results), style="red" if results.alerting else _STYLES[results.ship_decision])
-
-
 def _regression_blocks(results: regression.RegressionResults) -> Iterator[Block]:
     judges = _usable(results.judges)
     numbers = ("pairs", *regression.DECISIONS, "undecided", "unverified")
     rows = [
-        row_of([one.judge.model_id], len(one.pairs), *one.decisions.values(), one.undecided, one.unverified)
+        _row_of([one.judge.model_id], len(one.pairs), *one.decisions.values(), one.undecided, one.unverified)
         for one in judges
     ]
     yield Sheet(columns=("judge", *numbers), rows=rows, numbers=frozenset(numbers), caption="Decisions")
@@ -337,7 +364,7 @@ def _regression_blocks(results: regression.RegressionResults) -> Iterator[Block]
     if held:
         caption = f"The worst of {counted(len(held), 'pair')} without the decision to ship"
         yield _in_texts(replace(_worst_pairs(held[:_MAX_PAIRS]), caption=caption))
-        rows = [row_of([judge, pair.id], _decision_cell(pair), "; ".join(pair.reasons)) for judge, pair in held]
+        rows = [_row_of([judge, pair.id], _decision_cell(pair), "; ".join(pair.reasons)) for judge, pair in held]
         sheet = Sheet(columns=("judge", "pair", "decision", "reasons"), rows=rows)
         yield ForMedia(("site",), [replace(sheet, caption="Pairs without the decision to ship")])
     yield replace(_dimension_sheet(judges), caption="Dimensions")
@@ -347,7 +374,7 @@ def _regression_blocks(results: regression.RegressionResults) -> Iterator[Block]
         for change in results.changes:
             figures = (change.earlier, change.later, change.difference, probability(change.p), probability(change.q))
             mark = Cell("rose", style="red") if change.rose else ""
-            rows.append(row_of([change.judge, change.dimension], *figures, mark))
+            rows.append(_row_of([change.judge, change.dimension], *figures, mark))
         caption = f"Rates of regressions against {results.against}"
         yield Sheet(columns=columns, rows=rows, numbers=frozenset(columns[2:7]), caption=caption)
     yield from _panel_blocks("majority", results.panel)
@@ -368,9 +395,9 @@ def _worst_pairs(held: Sequence[tuple[str, regression.PairResult]]) -> Sheet:
             mark = ", unverified" * (entry.verified is False)
             text = f"{entry.dimension} {verdict} ({entry.impact or worse.impact}{mark})"
             evidence = (_evidence_cell(worse.evidence_baseline), _evidence_cell(worse.evidence_candidate))
-            rows.append(row_of([judge, pair.id], _decision_cell(pair), text, *evidence))
+            rows.append(_row_of([judge, pair.id], _decision_cell(pair), text, *evidence))
         if not matches:
-            rows.append(row_of([judge, pair.id], _decision_cell(pair), "; ".join(pair.reasons), "–", "–"))
+            rows.append(_row_of([judge, pair.id], _decision_cell(pair), "; ".join(pair.reasons), "–", "–"))
     columns = ("judge", "pair", "decision", "finding", "baseline", "candidate")
     return Sheet(columns=columns, rows=rows, below=("baseline", "candidate"))
 
@@ -378,7 +405,7 @@ def _worst_pairs(held: Sequence[tuple[str, regression.PairResult]]) -> Sheet:
 def _dimension_sheet(judges: Sequence[regression.JudgeRegressions]) -> Sheet:
     counts = ("pairs", "better", "same", "uncertain", "worse", "low", "medium", "high", "unverified", "order flips")
     rows = [
-        row_of(
+        _row_of(
             [judge.judge.model_id, one.dimension],
             "blocks" if one.blocking else "",
             *(one.worse.n, one.better, one.same, one.uncertain, one.worse),
@@ -401,7 +428,7 @@ def _regression_notes(results: regression.RegressionResults) -> Iterator[str]:
     for judge in results.judges:
         name, identical = judge.judge.model_id, sum(pair.identical for pair in judge.pairs)
         if judge.unscored and judge.unusable is None:
-            yield f"{name}: {reasons(judge.unscored)} of {counted(judge.answers, 'output')} unscored"
+            yield f"{name}: {_reasons(judge.unscored)} of {counted(judge.answers, 'output')} unscored"
         if identical:
             yield f"{name}: {counted(identical, 'pair')} of identical outputs, without a call"
 
@@ -441,7 +468,7 @@ def _panel_blocks(method: str, panel: PanelResult | None) -> Iterator[Block]:
         figures = ", ".join(f"{name} {share(one)}" for name, one in panel.figures.items())
         summary = "" if panel.summary is None else f" {share(panel.summary)};"
         yield Line(f"panel ({method}):{summary} {figures}; all judges agree on {share(panel.agreement)}")
-        rows = [row_of([one.judge], plain(one.weight), one.agrees) for one in panel.judges]
+        rows = [_row_of([one.judge], plain(one.weight), one.agrees) for one in panel.judges]
         yield Sheet(columns=("judge", "weight", "agrees with the panel"), rows=rows, caption="Panel")
 
 
@@ -457,19 +484,16 @@ def _cascade_blocks(cascade: CascadeResult) -> Iterator[Block]:
         yield Line(f"both judges together: {', '.join(f'{times} {name}' for name, times in named.items())}")
 
 
-def calibration_words(calibration: JudgeCalibration) -> tuple[str, str | None]:
-    """Return as text which judges are trusted, and the verdict whose colour the text gets.
-
-    The verdict is None if the judges differ, if a judge has no usable output, or if there are no labels.
-    """
+def _calibration_cell(calibration: JudgeCalibration) -> Cell:
+    """Name the judges by trust. There is no colour if they differ, if one has no usable output, or without labels."""
     judges = by_key((row.trust.trusted, judge.judge) for judge in calibration.judges for row in _shown(judge))
     unusable = [judge.judge for judge in calibration.judges if judge.unusable is not None]
     parts = [
         f"{words}: {listed(list(dict.fromkeys(judges[key])), 3)}" for key, words in _TRUST.items() if key in judges
     ]
     parts += [f"without a usable output: {listed(unusable, 3)}"] if unusable else []
-    moods = {True: "improved", False: "regressed", None: "inconclusive"}
-    return "; ".join(parts) or "no labels", moods[next(iter(judges))] if len(judges) == 1 and not unusable else None
+    style = _TRUST_STYLES[next(iter(judges))] if len(judges) == 1 and not unusable else ""
+    return Cell("; ".join(parts) or "no labels", style)
 
 
 def _shown(judge: JudgeResult) -> Sequence[LabelAgreement]:
@@ -578,7 +602,7 @@ def _batch_blocks(judge: JudgeResult, batch: BatchResult) -> Iterator[Block]:
         row = errors.get(entry.dimension)
         figures = (None, None, None) if row is None else (row.trust.kappa, row.sensitivity, row.specificity)
         trust = "–" if row is None else _trust_cell(row.trust.trusted)
-        cells.append(row_of([entry.dimension], entry.reported, entry.corrected, *figures, trust))
+        cells.append(_row_of([entry.dimension], entry.reported, entry.corrected, *figures, trust))
     columns = ("dimension", "reported", "corrected", "κ", "TPR", "TNR", "")
     yield Sheet(
         columns=columns,
@@ -590,7 +614,7 @@ def _batch_blocks(judge: JudgeResult, batch: BatchResult) -> Iterator[Block]:
     if batch.rated_kappa.n:
         yield Sheet(
             columns=("rated severity", *(f"judge: {level}" for level in batch.rated)),
-            rows=[row_of([], f"people: {level}", *counts.values()) for level, counts in batch.rated.items()],
+            rows=[_row_of([], f"people: {level}", *counts.values()) for level, counts in batch.rated.items()],
             caption=f"{judge.judge}: impact against rated severity, κ {share(batch.rated_kappa)}",
         )
     if batch.too_few:
@@ -601,7 +625,7 @@ def _trust_chart(rows: Sequence[tuple[str, LabelAgreement]], bar: float, rule: s
     points, cells = list[dict[str, Any]](), []
     for judge, row in rows:
         label, kappa = f"{_ITEMS[row.mode]}: {row.criterion}", row.trust.kappa
-        cells.append(row_of([judge], label, kappa, row.n, _trust_cell(row.trust.trusted)))
+        cells.append(_row_of([judge], label, kappa, row.n, _trust_cell(row.trust.trusted)))
         if kappa.value is not None:
             low, high = kappa.ci95 or (None, None)
             point = {"label": label, "series": judge, "value": kappa.value, "low": low, "high": high}
@@ -622,25 +646,20 @@ def _trust_chart(rows: Sequence[tuple[str, LabelAgreement]], bar: float, rule: s
     return Chart("trust", [Drawing(file="", alt_text=decisions, draw=draw, figures=sheet)])
 
 
-def interval(figure: Estimate) -> str:
-    """Format a confidence interval as `(0.310–0.780)`, or as a dash if there is none."""
-    if figure.ci95 is None:
-        return "–"
-    return f"({number(figure.ci95[0])}–{number(figure.ci95[1])})"
-
-
 def share(figure: Estimate) -> str:
-    """Format a figure with its confidence interval, or as a dash if it is unknown."""
-    return f"{number(figure.value)} {interval(figure)}" if figure.n and figure.value is not None else "–"
+    """Format a figure with its confidence interval, as `0.540 (0.310–0.780)`, or as a dash if it is unknown."""
+    return f"{number(figure.value)} {_interval(figure)}" if figure.n and figure.value is not None else "–"
 
 
-def row_of(names: Sequence[str], *values: Cell | Estimate | str | int | None) -> list[Cell]:
-    """Return the cells of a row: the names, as external text, and the values. Estimates show their interval."""
+def _interval(figure: Estimate) -> str:
+    return "–" if figure.ci95 is None else f"({number(figure.ci95[0])}–{number(figure.ci95[1])})"
+
+
+def _row_of(names: Sequence[str], *values: Cell | Estimate | str | int | None) -> list[Cell]:
     return cells_of(names, *(share(value) if isinstance(value, Estimate) else value for value in values))
 
 
-def reasons(counts: Mapping[Any, int]) -> str:
-    """Format the number of unscored outputs by reason, or a dash if there are none."""
+def _reasons(counts: Mapping[Any, int]) -> str:
     return ", ".join(f"{times} {reason}" for reason, times in counts.items()) or "–"
 
 

@@ -133,8 +133,16 @@ def conclude_first(record: Record, reader: Reader, *, is_recorded: bool, ship: s
 
 
 def worst_first(result: ComparisonResult) -> list[ModelVerdict]:
-    """Return the verdicts on the models of a comparison, the worst first."""
-    return sorted(result.models, key=lambda model: (WORST_FIRST.index(model.verdict), model.model_id))
+    """Return the verdicts on the models of a comparison, the worst first, and of equal ones the largest fall."""
+    return sorted(
+        result.models, key=lambda model: (WORST_FIRST.index(model.verdict), largest_fall(model), model.model_id)
+    )
+
+
+def largest_fall(model: ModelVerdict) -> float:
+    """Return the difference of the field that fell most. Return 0 if none fell beyond its tolerance."""
+    fell = model.fell_most
+    return 0.0 if fell is None else fell.difference or 0.0
 
 
 def scope_words(result: ComparisonResult, model: ModelVerdict) -> str:

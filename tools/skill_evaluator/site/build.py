@@ -2,7 +2,8 @@
 
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from http import HTTPStatus
@@ -13,9 +14,18 @@ from typing import Any
 from skill_evaluator import errors
 from skill_evaluator.audit.page import site_audit
 from skill_evaluator.audit.results import REPORTED, AuditResult, read_audit
-from skill_evaluator.display import loopback, with_progress
+from skill_evaluator.display import loopback, signed, with_progress
 from skill_evaluator.display.pages import component_address
-from skill_evaluator.judges.prompting.judging import JUDGING
+from skill_evaluator.display.safe_text import abridged
+from skill_evaluator.display.sheets import Cell
+from skill_evaluator.files import read_versioned
+from skill_evaluator.judges.calibration.results import JudgeCalibration, read_calibration
+from skill_evaluator.judges.modes.pairwise import PairwiseResults
+from skill_evaluator.judges.modes.regression import RegressionResults
+from skill_evaluator.judges.modes.results import RESULTS_VERSION
+from skill_evaluator.judges.modes.scoring import ScoreResults
+from skill_evaluator.judges.prompting.judging import JUDGING, RESULTS, JudgeMode, read_judge_run
+from skill_evaluator.judges.review.queue import queue_in, status_lines
 from skill_evaluator.library import options as cli
 from skill_evaluator.library.cases import find_cases
 from skill_evaluator.library.components import load_component
@@ -24,22 +34,37 @@ from skill_evaluator.library.sources import component_names
 from skill_evaluator.providers.redaction import result_or_error
 from skill_evaluator.records.archive import Archive, load_leaderboard
 from skill_evaluator.records.record import Row
+from skill_evaluator.reports.judge_results import judge_outcome, judge_run_blocks
 from skill_evaluator.reports.summary import Reader
 from skill_evaluator.repository import Repository
-from skill_evaluator.site import POLICY, SiteFolder, refuse_page_name, versions
+from skill_evaluator.site import POLICY, SiteFolder, refuse_page_name
+from skill_evaluator.site import component as component_pages
 from skill_evaluator.site.cases import case_list, write_cases
-from skill_evaluator.site.component import ComponentState, component_page, overview_rows
-from skill_evaluator.site.judges import write_judges
+from skill_evaluator.site.component import ComponentState
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.rendering import write_page
+from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.component import RecordedComponent
 
 _HERE = Path(__file__).parent
 _ASSETS = ("site.css", "tables.js")
+_MAX_NAME = 18  # characters of a model in the line of a version
+_MAX_ROWS = 600  # rows of the overview
+_MAX_ENTRIES = 600  # versions with their models on the page of changes
+_MAX_OPEN = 2  # versions whose state is not collapsed
+_NEWEST = 5  # versions of a component on the page of changes
 _MAX_AUDIT_TEXT = 5_000  # characters; the sentence on a cohort names many figures
 _REMEDY = "repair the named file, or restore it from git (git checkout -- FILE), and build again"
 _Entries = tuple[ComponentState, list[dict[str, Any]], list[dict[str, Any]]]  # state, rows of the overview, versions
+JudgeRunResults = ScoreResults | PairwiseResults | RegressionResults | JudgeCalibration
+_KINDS: Mapping[JudgeMode, tuple[type[JudgeRunResults], str]] = {  # the other modes have no results
+    "score": (ScoreResults, "scores"),
+    "pairwise": (PairwiseResults, "comparisons"),
+    "regression": (RegressionResults, "regressions"),
+    "calibrate": (JudgeCalibration, "calibration"),
+}
+_MAX_JUDGE_RUNS = 100  # the newest ones
 
 
 @cli.options
@@ -85,13 +110,13 @@ def build_site(build: SiteBuild) -> SiteFolder:
         states.append(result[0])
         rows += result[1]
         changes += result[2]
-    write_judges(site, build.judgements, build.config, settings)
+    _write_judges(site, build.judgements, build.config, settings)
     retiring_models: list[str] = []
     with suppress(errors.ConfigError):  # a site needs no models.yaml
         retiring_models = retiring(load_models(build.config, settings.limits))
     problems = {name: error for name, error in site.problems.items() if name not in names}
-    versions.write_overview(site, states, rows, problems, retiring_models)
-    versions.write_changes(site, changes, states)
+    _write_overview(site, states, rows, problems, retiring_models)
+    _write_changes(site, changes, states)
     site.finish()
     bugs = sum(isinstance(problem, errors.InternalError) for problem in site.problems.values())
     if unread := len(site.problems) - bugs:
@@ -139,28 +164,163 @@ def _write_component(
         names = PublicNames(component)
         remarks = names.remarks(status)
         status = names.status(status)
-    compared = versions.ComparedComponent(
+    compared = component_pages.ComparedComponent(
         recorded=recorded, rows=rows, status=status, fixtures=build.fixtures, names=names
     )
-    versions.write_comparisons(site, compared)
-    versions.write_verdicts(site, compared)
+    component_pages.write_comparisons(site, compared)
+    component_pages.write_verdicts(site, compared)
     answered = write_cases(site, compared)
-    write_page(
+    compared.write_page(
         site,
         component_address(name),
         "component.html",
-        component=name,
-        state=compared.state,
         disk_version=component.version,
-        page=component_page(status, rows),
+        page=component_pages.component_page(status, rows),
         remarks=remarks,
-        cases=case_list(name, status.newest),
+        cases=case_list(status.newest),
         runs=answered,
-        compare_address=compared.first_address,
-        private=compared.is_private,
+        compare_page=compared.first_address,
         judged=any(build.judgements.glob(f"*/{JUDGING}")),
     )
-    return compared.state, list(overview_rows(status, rows, grades)), versions.version_changes(compared)
+    return compared.state, list(component_pages.overview_rows(status, grades)), _version_changes(compared)
+
+
+def _version_changes(compared: component_pages.ComparedComponent) -> list[dict[str, Any]]:
+    """Return one dict for each of the five highest versions, for the page of changes.
+
+    Its `entries` are the verdicts by model, worst first. Its `verdicts` are pairs of a distinct verdict and a text on
+    its models.
+    """
+    changes = []
+    for version, entries in list(compared.entries.items())[:_NEWEST]:
+        by_verdict = by_key((entry["verdict"], entry) for entry in entries)
+        verdicts = [(verdict, _models_words(verdict, models)) for verdict, models in by_verdict.items()]
+        timestamp = max(entry["point"].timestamp for entry in entries)
+        change = {"component": compared.name, "version": version, "timestamp": timestamp}
+        changes.append({**change, "verdicts": verdicts, "entries": entries})
+    return changes
+
+
+def _models_words(verdict: str, models: Sequence[Mapping[str, Any]]) -> str:
+    if verdict not in ("regressed", "improved"):
+        return f"× {len(models)}"
+    largest = max(models, key=lambda entry: abs(entry["difference"]))
+    difference = largest["point"].step.difference
+    moved = "" if difference is None else f" {signed(difference)}"
+    more = f", {len(models) - 1} more" if len(models) > 1 else ""
+    return f"{abridged(largest['model'], _MAX_NAME)}{moved}{more}"
+
+
+def _write_changes(site: SiteFolder, changes: Iterable[dict[str, Any]], states: Iterable[ComponentState]) -> None:
+    """Write the page of changes, the newest versions first; `states` has the state of every component."""
+    newest = sorted(changes, key=lambda change: (change["timestamp"], change["component"]), reverse=True)
+    models = max((len(change["entries"]) for change in newest), default=1)
+    shown = newest[: _MAX_ENTRIES // models]
+    by_version = {(state.component, state.version): state for state in states}
+    current = [at for at, change in enumerate(shown) if (change["component"], change["version"]) in by_version]
+    alarms = [at for at in current if by_version[shown[at]["component"], shown[at]["version"]].alarm]
+    opened = (alarms or current)[:_MAX_OPEN]
+    more = len(newest) - len(shown)
+    write_page(site, "changes.html", "changes.html", versions=shown, states=by_version, more=more, opened=opened)
+
+
+def _write_overview(
+    site: SiteFolder,
+    states: Sequence[ComponentState],
+    rows: Sequence[Mapping[str, Any]],
+    problems: Mapping[str, Exception],
+    retiring: Sequence[str],
+) -> None:
+    """Write the overview page. `states` has one entry per component, `rows` one per component and model.
+
+    `problems` has the errors of other parts of the site by name, `retiring` the models that retire soon.
+    """
+    counts = Counter(verdict for row in rows for verdict in row["verdicts"])
+    write_page(
+        site,
+        "index.html",
+        "overview.html",
+        states=sorted(states, key=lambda state: (not state.alarm, not state.version, state.component)),
+        past=[(state.component, regression) for state in states for regression in state.past],
+        every=sorted(rows, key=lambda row: (row["rank"], row["component"])),
+        room=_MAX_ROWS,
+        counts=[(verdict, counts[verdict]) for verdict in component_pages.ORDER if counts[verdict]],
+        problems=problems,
+        retiring=retiring,
+    )
+
+
+def _write_judges(site: SiteFolder, judgements: Path, config: Path, settings: Settings) -> None:
+    """Write the list of the newest judge runs, a page for each, and one for the calibration that the settings name."""
+    # names begin with the time
+    folders = sorted((path.parent for path in judgements.glob(f"*/{JUDGING}")), reverse=True)
+    rows, problems, unfinished = [], [], []
+    for folder in folders[:_MAX_JUDGE_RUNS]:
+        try:
+            refuse_page_name(folder.name, errors.JudgeError)
+            mode = read_judge_run(folder).mode
+            if mode in _KINDS and (folder / RESULTS).exists():
+                rows.append(_write_judge_run(site, folder, mode))
+            elif mode in _KINDS:
+                unfinished.append(folder.name)
+        except errors.JudgeError as problem:
+            problems.append({"name": folder.name, "reason": str(problem)})
+            site.note(f"judge run {folder.name}", problem)
+    write_page(
+        site,
+        "judges.html",
+        "judges.html",
+        rows=sorted(rows, key=lambda row: (row["head"].created, row["id"]), reverse=True),
+        calibration=_write_calibration(site, config, settings),
+        problems=problems,
+        unfinished=unfinished,
+        left_out=max(0, len(folders) - _MAX_JUDGE_RUNS),
+        queue=_queue_status(site, config),
+    )
+
+
+def _write_calibration(site: SiteFolder, config: Path, settings: Settings) -> Cell | None:
+    """Write the page of the calibration that the settings name, if it can be read, and return its outcome."""
+    try:
+        calibration = read_calibration(config, settings)
+    except errors.JudgeError as problem:
+        site.note("calibration of the settings", problem)
+        return None
+    row = {"id": settings.policy.judge.calibration, "of": ""}
+    return None if calibration is None else _write_results(site, "calibration.html", row, calibration)
+
+
+def _write_results(site: SiteFolder, address: str, row: dict[str, Any], results: JudgeRunResults) -> Cell:
+    outcome, following = judge_outcome(results)
+    blocks = judge_run_blocks(results)
+    write_page(site, address, "judge_run.html", row=row, outcome=outcome, following=following, page_blocks=blocks)
+    return outcome
+
+
+def _write_judge_run(site: SiteFolder, folder: Path, mode: JudgeMode) -> dict[str, Any]:
+    """Write the page of a judge run and return its row of the list. Raise errors.JudgeError for invalid results."""
+    (kind, noun), path = _KINDS[mode], folder / RESULTS
+    results: JudgeRunResults = read_versioned(kind, path, "results_version", RESULTS_VERSION, errors.JudgeError)
+    if results.judging is None:
+        raise errors.JudgeError(f"{path} is not the result of a judge run: it has no `judging`")
+    judges = [judge.judge if isinstance(judge.judge, str) else judge.judge.model_id for judge in results.judges]
+    address = f"judges/{folder.name}.html"
+    row = {"head": results.judging, "judges": judges, "of": noun, "id": folder.name, "address": address}
+    return {**row, "outcome": _write_results(site, address, row, results)}
+
+
+def _queue_status(site: SiteFolder, config: Path) -> list[str] | None:
+    """Return lines on the review queue that number the reviewers. Return None if it is empty or cannot be read."""
+    queue = queue_in(config)
+    try:
+        items = queue.items()
+        labels = queue.labels(items)
+    except errors.JudgeError as problem:
+        site.note("review queue", problem)
+        return None
+    names = {name: f"reviewer {number}" for number, name in enumerate(sorted({label.reviewer for label in labels}), 1)}
+    nameless = [label.model_copy(update={"reviewer": names[label.reviewer], "note": ""}) for label in labels]
+    return status_lines(items, nameless) if items else None
 
 
 def _reason_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: Path | None) -> tuple[str, bool]:

@@ -16,23 +16,21 @@ from typing import Any
 from skill_evaluator.checks import Check
 from skill_evaluator.comparing.comparison import ComparedLeaf
 from skill_evaluator.display import WHOLE, arrow, number
-from skill_evaluator.display.pages import case_address, field_anchor, run_address
+from skill_evaluator.display.pages import field_anchor, page_address, run_address
 from skill_evaluator.display.safe_text import abridged, value_pair, visible
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.files import read_bytes
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.prompts import File
 from skill_evaluator.records.archive import RecordedRun
-from skill_evaluator.records.record import PASSED_FROM, CaseRecord, Record, check_path, remedy, served_text
+from skill_evaluator.records.record import PASSED_FROM, SCORED, CaseRecord, Record, check_path, remedy, served_text
 from skill_evaluator.records.selection import newest_of_versions
-from skill_evaluator.reports.explanation import FOUND_AS, how_compared, ranges
+from skill_evaluator.reports.explanation import FOUND_AS, how_compared
 from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_outputs, read_component_manifest
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.answer_views import MAX_OUTPUTS, DistinctOutput, recorded_case_view
 from skill_evaluator.site import SiteFolder
-from skill_evaluator.site.component import is_flawless
-from skill_evaluator.site.rendering import write_page
-from skill_evaluator.site.versions import ComparedComponent
+from skill_evaluator.site.component import ComparedComponent, is_flawless
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, listed, marked_differences
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
@@ -55,7 +53,7 @@ _MAX_RUN_TEXTS = 300_000  # characters of all outputs; each has an equal part
 _SCORED_BY = ("schema", "contract", "datasets")
 
 
-def case_list(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
+def case_list(newest: Mapping[str, Record]) -> dict[str, Any]:
     """Return the values for the list of cases on a component's page; `newest` has a record per model.
 
     `sound` has the cases that are right in every output. `rows` has the others, the worst first, with their score and
@@ -65,8 +63,7 @@ def case_list(component: str, newest: Mapping[str, Record]) -> dict[str, Any]:
     for model_id, record in newest.items():
         for case in record.per_case:
             score = case.accuracy.get(record.primary_metric)
-            row: dict[str, Any] = {"id": case.case_id, "address": case_address(component, case.case_id), "models": {}}
-            models = rows.setdefault(case.case_id, row)["models"]
+            models = rows.setdefault(case.case_id, {"id": case.case_id, "models": {}})["models"]
             models[model_id] = [score and score.strict_mean, Counter(case.profile.values())]
     worst, sound = list[dict[str, Any]](), list[dict[str, Any]]()
     for row in sorted(rows.values(), key=_lowest_score):
@@ -113,15 +110,12 @@ def write_cases(site: SiteFolder, compared: ComparedComponent) -> list["ShownRun
         gone = None
         if not compared.is_private and case_id not in cases:
             gone = f"Case '{case_id}' is no longer among the fixtures."
-        write_page(
+        compared.write_page(
             site,
-            case_address(compared.name, case_id),
+            page_address("cases", compared.name, case_id),
             "case.html",
-            component=compared.name,
-            state=compared.state,
-            private=compared.is_private,
             notice=notice or gone,
-            neighbours=[None if other is None else case_address(compared.name, other) for other in neighbours],
+            neighbours=[None if other is None else page_address("cases", compared.name, other) for other in neighbours],
             **_case_page(case_id, cases.get(case_id), [run for run in runs if case_id in run.cases], compared),
             files=list(_copied_files(site, cases.get(case_id))),
         )
@@ -129,12 +123,10 @@ def write_cases(site: SiteFolder, compared: ComparedComponent) -> list["ShownRun
     latest = {run.entry.model_id: run for run in reversed(answered)}
     for run in answered:
         later = latest[run.entry.model_id]
-        write_page(
+        compared.write_page(
             site,
             run.address,
             "run.html",
-            component=compared.name,
-            state=compared.state,
             newest_run="" if later is run else later.address,
             **_run_page(run, cases),
         )
@@ -199,7 +191,10 @@ def _significance(case_id: str, model: ModelVerdict | None) -> str:
 
 
 def _fit_outputs(part: dict[str, Any], room: int) -> dict[str, Any]:
-    while part["outputs"] and len(escape(json.dumps(part["outputs"], ensure_ascii=False))) > room:
+    def size(outputs: Sequence[Mapping[str, Any]]) -> int:
+        return len(escape(json.dumps([{**one, "output": None} for one in outputs], ensure_ascii=False)))
+
+    while part["outputs"] and size(part["outputs"]) > room:
         others = "Not every output has room here; the run folder has all of them."
         part = {**part, "outputs": part["outputs"][:-1], "others": others}
     return part
@@ -218,29 +213,21 @@ def _score_counts(record: Record, case_record: CaseRecord) -> str:
 def _output_entry(record: Record, output: DistinctOutput) -> dict[str, Any]:
     """Return the template's values for a distinct output. Values unlike the ground truth are in `differing`."""
     answer = output.answer
-    failure = answer.replicate.failure if answer.replicate else None
     longest = max(_MAX_VALUE, _MAX_VALUES // max(1, len(output.leaves)))
     checks = [_check_row(check, score) for check, (score, _) in output.checks if score is not None][:_MAX_SHOWN_VALUES]
     leaves = sorted(output.leaves, key=lambda leaf: leaf.outcome in ("right", "unscored"))
     values = [*checks, *(_value_row(leaf, longest) for leaf in leaves[:_MAX_SHOWN_VALUES])]
     differing = [value for value in values if value["outcome"] not in ("right", "unscored")]
     return {
-        "replicates": ranges(output.replicates),
-        "times": len(output.replicates),
-        "outcome": answer.outcome,
-        "reason": answer.reason,
-        "message": abridged(failure.message, 2 * _MAX_VALUE) if failure and failure.kind != "refused" else "",
+        "output": output,
         "remedy": remedy(answer.reason, record.model_id) if answer.reason else None,
         "found": FOUND_AS.get(answer.parsed.form) if answer.parsed else None,
-        "score": output.answer.metrics.get(record.primary_metric),
-        "unmarked": output.answer.unmarked,
+        "score": answer.metrics.get(record.primary_metric),
         "differing": differing,
         "alike": [value for value in values if value not in differing],
         "counts": Counter([*(leaf.outcome for leaf in output.leaves), *(one["outcome"] for one in checks)]),
-        "left": max(0, len(output.leaves) - _MAX_SHOWN_VALUES),
         "errors": [abridged(error, 2 * _MAX_VALUE) for error in output.schema_errors[:_MAX_ERRORS]],
         "texts": [_cut_text(text, _MAX_TEXT) for text in output.texts[:_MAX_TEXTS]],
-        "others": len(output.texts) - min(len(output.texts), _MAX_TEXTS),
     }
 
 
@@ -395,5 +382,6 @@ def _run_page(run: ShownRun, cases: Mapping[str, Case]) -> dict[str, Any]:
 
 
 def _worst_output_first(row: Mapping[str, Any]) -> tuple[bool, float, int, str, int]:
-    score = 2.0 if row["score"] is None else row["score"]
-    return row["outcome"] == "scored", score, -len(row["differing"]), row["case"], -row["times"]
+    score, output = 2.0 if row["score"] is None else row["score"], row["output"]
+    is_scored = output.answer.outcome == SCORED
+    return is_scored, score, -len(row["differing"]), row["case"], -len(output.replicates)

@@ -1,31 +1,47 @@
-"""The page of a component and its state: what to ship, whether the newest version is worse, where, and what to do."""
+"""The pages of a component, of its comparisons and of its verdicts.
 
-from collections.abc import Iterator, Mapping, Sequence
+The state of a component says what to ship, whether the newest version is worse, where, how sure that is and what to do.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import altair as alt
 
-from skill_evaluator.display import WHOLE, ends, number, pages
+from skill_evaluator.display import WHOLE, ends, number, pages, signed
 from skill_evaluator.display.chart_style import COLOURS, NARROW, PageChart, drawn_from, page_svg, series_legend
-from skill_evaluator.display.pages import Line, LinePart
+from skill_evaluator.display.pages import MAX_ROWS, Block, Fold, Line, LinePart, page_address
 from skill_evaluator.display.safe_text import visible
-from skill_evaluator.display.sheets import Cell
+from skill_evaluator.display.sheets import Cell, Sheet
+from skill_evaluator.errors import SkillEvaluatorError
+from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.records.archive import precedence
-from skill_evaluator.records.record import Record, Row, RowAccuracy
+from skill_evaluator.records.record import Record, Row
 from skill_evaluator.records.summaries import values_of_arrays
 from skill_evaluator.reports import summary
-from skill_evaluator.site import cut_name
+from skill_evaluator.reports.comparison import model_blocks, reading_words
+from skill_evaluator.reports.explanation import changes_of
+from skill_evaluator.runner.journal import ANSWERS, outcomes
+from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
+from skill_evaluator.site import SiteFolder, cut_name
+from skill_evaluator.site.public import PublicNames
+from skill_evaluator.site.rendering import write_page
 from skill_evaluator.stats import by_key, rounded
 from skill_evaluator.text import counted, listed
-from skill_evaluator.verdicts.component import ComponentStatus
+from skill_evaluator.verdicts.component import ComponentStatus, RecordedComponent
 from skill_evaluator.verdicts.decide import results
+from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
-from skill_evaluator.verdicts.shipping import History, Point, Score
+from skill_evaluator.verdicts.shipping import History, Point
 from skill_evaluator.verdicts.sizing import can_show
 
-AGREEMENT = "pairwise_exact_match"
 ORDER = (*WORST_FIRST, "first")
 _SOUND = ("improved", "unchanged")
 _DRAWN = 15  # versions in the small line of the overview
@@ -43,6 +59,10 @@ _VERDICT_SHAPES = {
     "incomparable": "cross",
     "first": "square",
 }
+_MAX_DRAWN = 40  # measures in the chart of a comparison
+_MAX_REASONS = 4
+_MAX_CASES = 12  # cases that a verdict names
+_MAX_SENTENCE = 2_000  # characters
 _MAX_CHART_NAME = 100  # characters; vl-convert aborts the process for texts of very many
 
 
@@ -50,22 +70,18 @@ def component_page(status: ComponentStatus, rows: Sequence[Row]) -> dict[str, An
     """Return the values for the template of a component's page; `rows` are all its runs, complete or not."""
     history, newest, ranking = status.history, status.newest, status.ranking
     points = list(_trend_points(history, rows))
-    latest = {point["run"] for point in sorted(points, key=lambda point: point["timestamp"])[-_MAX_TREND_ROWS:]}
-    trend = [point for point in points if point["run"] in latest]
-    versions = sorted({point["version"] for point in points}, key=precedence)
+    newest_points = sorted(points, key=lambda point: point["run"].timestamp)[-_MAX_TREND_ROWS:]
+    latest = {point["run"].run_id for point in newest_points}
+    trend = [point for point in points if point["run"].run_id in latest]
+    versions = sorted({point["run"].skill_version for point in points}, key=precedence)
     fields = list(_field_rows(newest))
     shown_fields = fields[: _MAX_FIELD_ROWS // len(newest)]
-    figures = newest_figures(status, rows)
     return {
-        "metric": history.metric,
-        "agreement": AGREEMENT,
-        "models": list(newest),
+        "status": status,
         "versions": versions,
-        "ranking": ranking,
         "others": sorted({name for model in ranking.models for name in model.accuracy} - {ranking.metric}),
-        "scores": _ranked_scores(status),
         "moved": {model.model_id: verdict_of(model.model_id, status) for model in ranking.models},
-        "newest": [{**figures[model_id], "calls": record.calls} for model_id, record in newest.items()],
+        "newest": list(map(run_figures, newest.values())),
         "trend": trend,
         "older_runs": len(points) - len(trend),
         "chart": _trend_chart(trend, versions, list(newest), history.metric) if len(versions) > 1 else None,
@@ -105,53 +121,26 @@ def is_flawless(profile: Mapping[str, int]) -> bool:
     return bool(profile.get("stable_right")) and sum(profile.values()) == profile["stable_right"]
 
 
-def _ranked_scores(status: ComponentStatus) -> dict[str, dict[str, float | None]]:
-    """Return `accuracy`, its interval `low` to `high` and `reproducibility` by model id, over all pooled runs."""
-    scores = {}
-    for model in status.ranking.models:
-        score = model.accuracy.get(status.ranking.metric)
-        figures = _score_figures(score, score.n_cases if score else 0)
-        scores[model.model_id] = {**figures, "reproducibility": model.reproducibility.get(AGREEMENT)}
-    return scores
-
-
-def _score_figures(score: Score | RowAccuracy | None, cases: int) -> dict[str, float | None]:
-    """Return a strict mean as `accuracy`, and its confidence interval as `low` and `high`; each may be None."""
-    low, high = ends(score.ci95 if score else None, cases)
-    return {"accuracy": score.strict_mean if score else None, "low": low, "high": high}
-
-
 def _trend_points(history: History, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
     """Yield the figures of each model's measured versions, then of each incomplete run without a scenario.
 
-    A `segment` ends where two versions cannot be compared.
+    A `segment` ends where two versions cannot be compared. `point` is None for an incomplete run.
     """
     by_run = {row.run_id: row for row in rows}
     for model in history.models:
         stretch = 0
         for point in model.points:
-            stretch += point.step is not None and point.step.verdict == "incomparable"
+            verdict, against = "first", ""
+            if point.step is not None:
+                verdict, against = point.step.verdict, f" against {point.step.before}"
+                stretch += verdict == "incomparable"
             if point.run_id in by_run:
-                segment = f"{model.model_id} {stretch}"
-                yield {**run_figures(by_run[point.run_id]), **_point_figures(point), "segment": segment}
+                words = f"{point.version}: {number(point.strict_mean)}, {verdict}{against}"
+                place = {"point": point, "verdict": verdict, "segment": f"{model.model_id} {stretch}"}
+                yield {**run_figures(by_run[point.run_id]), **place, "words": words}
     for row in rows:
         if not row.complete and row.scenario is None:
-            nothing = {"complete": False, "segment": None, "verdict": None, "before": None, "runs": 1}
-            yield {**run_figures(row), **nothing, "words": _unmeasured_words(row)}
-
-
-def _point_figures(point: Point) -> dict[str, Any]:
-    step = point.step
-    verdict, before = ("first", None) if step is None else (step.verdict, step.before)
-    against = f" against {before}" if before is not None else ""
-    return {
-        "complete": True,
-        "verdict": verdict,
-        "before": before,
-        "runs": point.runs,
-        "pooled": point.strict_mean,
-        "words": f"{point.version}: {number(point.strict_mean)}, {verdict}{against}",
-    }
+            yield {**run_figures(row), "point": None, "verdict": None, "segment": None, "words": _unmeasured_words(row)}
 
 
 def _history_remarks(history: History) -> Iterator[str]:
@@ -187,22 +176,21 @@ def _confusion_matrices(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]
             }
 
 
-def overview_rows(
-    status: ComponentStatus, rows: Sequence[Row], grades: Mapping[str, str | None]
-) -> Iterator[dict[str, Any]]:
+def overview_rows(status: ComponentStatus, grades: Mapping[str, str | None]) -> Iterator[dict[str, Any]]:
     """Yield a row of the overview for each model, with the figures of its newest run of its highest version.
 
-    `rank` is the index of the worst verdict in `ORDER`.
+    The score is over all runs of the version if the model is ranked. `rank` is the index of the worst verdict in
+    `ORDER`.
     """
     points = {model.model_id: model.points[-_DRAWN:] for model in status.history.models}
-    scores = _ranked_scores(status)
-    for model_id, figures in newest_figures(status, rows).items():
+    ranked = {model.model_id: model for model in status.ranking.models}
+    for model_id, record in status.newest.items():
         judged = verdict_of(model_id, status)
         verdicts = [verdict["verdict"] or "first" for verdict in (judged, judged["also"]) if verdict is not None]
         yield {
             "component": status.history.skill,
-            **figures,
-            **scores.get(model_id, {}),
+            **run_figures(record),
+            "ranked": ranked.get(model_id),
             **judged,
             "verdicts": verdicts,
             "rank": min(map(ORDER.index, verdicts)),
@@ -211,29 +199,11 @@ def overview_rows(
         }
 
 
-def newest_figures(status: ComponentStatus, rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
-    """Return the figures of each model's newest complete run of its highest version, by model id."""
-    by_run = {row.run_id: row for row in rows}
-    return {model_id: run_figures(by_run[record.run_id]) for model_id, record in status.newest.items()}
-
-
-def run_figures(row: Row) -> dict[str, Any]:
-    """Return the figures of a run by the names that templates use. `usd` is per 1,000 outputs, `tokens` per output."""
-    outputs = round(row.coverage * row.planned)
-    return {
-        "run": row.run_id,
-        "model": row.model_id,
-        "version": row.skill_version,
-        "timestamp": row.timestamp,
-        "metric": row.primary_metric,
-        **_score_figures(row.accuracy.get(row.primary_metric), row.n_cases),
-        "reproducibility": row.reproducibility.get(AGREEMENT),
-        "coverage": row.coverage,
-        "usd": results.per_1000(row.cost_usd, outputs),
-        "tokens": None if row.tokens.output is None or not outputs else row.tokens.output / outputs,
-        "p50": row.latency_s.p50,
-        "p95": row.latency_s.p95,
-    }
+def run_figures(run: Row | Record) -> dict[str, Any]:
+    """Return a run with its cost in USD per 1,000 outputs and its output tokens per output."""
+    outputs = round(run.coverage * run.planned)
+    tokens = None if run.tokens.output is None or not outputs else run.tokens.output / outputs
+    return {"run": run, "usd": results.per_1000(run.cost_usd, outputs), "tokens": tokens}
 
 
 def verdict_of(model_id: str, status: ComponentStatus) -> dict[str, Any]:
@@ -260,8 +230,18 @@ def verdict_of(model_id: str, status: ComponentStatus) -> dict[str, Any]:
 def _trend_chart(
     points: Sequence[Mapping[str, Any]], versions: Sequence[str], models: Sequence[str], metric: str
 ) -> PageChart:
-    texts = ("model", "segment", "words")
-    rows = [{**point, **{name: _chart_name(point[name]) for name in texts}} for point in points]
+    rows = []
+    for point in points:
+        run, score = point["run"], point["run"].accuracy.get(point["run"].primary_metric)
+        low, high = ends(score.ci95 if score else None, run.n_cases)
+        figures = {"accuracy": score.strict_mean if score else None, "low": low, "high": high}
+        texts = {name: _chart_name(point[name]) for name in ("segment", "words")}
+        place = {
+            "version": run.skill_version,
+            "model": _chart_name(run.model_id),
+            "complete": point["point"] is not None,
+        }
+        rows.append({**figures, **texts, **place, "verdict": point["verdict"]})
     verdicts = list(dict.fromkeys(row["verdict"] for row in rows if row["verdict"]))
     lowest = min(value for row in rows for value in (row["accuracy"], row["low"], 1.0) if value is not None)
     scale = alt.Scale(domain=[0 if lowest < 0.5 else 0.5, 1])  # a cut axis would make a step look larger than it is
@@ -271,11 +251,11 @@ def _trend_chart(
     value = alt.Y("accuracy:Q", title=title, scale=scale, axis=alt.Axis(format=".1f", tickCount=5))
     colours = alt.Scale(domain=[*map(_chart_name, models)], range=list(COLOURS))
     base = drawn_from(rows).encode(x=x, color=alt.Color("model:N", scale=colours, legend=series_legend()))
-    complete = base.transform_filter("datum.complete")
+    complete = base.transform_filter("datum.verdict !== null")
     shapes = alt.Scale(domain=list(_VERDICT_SHAPES), range=list(_VERDICT_SHAPES.values()))
     shape = alt.Shape("verdict:N", scale=shapes, legend=series_legend(values=verdicts))
     spans = base.transform_filter("datum.low !== null").mark_rule(strokeWidth=1.5, opacity=0.45, aria=False)
-    hollow = base.transform_filter("!datum.complete").mark_point(filled=False, size=80, strokeWidth=2, opacity=1)
+    hollow = base.transform_filter("datum.verdict === null").mark_point(filled=False, size=80, strokeWidth=2, opacity=1)
     chart = alt.layer(
         spans.encode(y=alt.Y("low:Q", title=title, scale=scale), y2="high:Q"),
         complete.mark_line(strokeWidth=2, aria=False).encode(y=value, detail="segment:N"),
@@ -318,62 +298,36 @@ class ComponentState:
 
 def component_state(status: ComponentStatus, rows: Sequence[Row]) -> ComponentState:
     """Return the state of a measured component; `rows` are all its runs, complete or not."""
-    name, verdicts = status.history.skill, list(_verdicts_since(status))
+    history, verdicts = status.history, list(_verdicts_since(status))
+    advice, models = status.ranking.advice, list(status.newest)
+    only = f" with {models[0]}" if len(models) == 1 and advice.version and advice.model_id is None else ""
     unmeasured, failed = _unmeasured_runs(status, rows)
     regressed = any(verdict == "regressed" for verdict, _ in verdicts)
+    name, newest = history.skill, history.newest
     state = ComponentState(
         component=name,
-        version=status.history.newest,
+        version=newest,
         alarm=regressed or failed,
-        ship=_ship_words(status),
+        ship=f"{advice.choice}{only}",
         verdicts=verdicts,
         unmeasured=unmeasured,
-        past=list(_past_regressions(status.history)),
+        past=list(_past_regressions(history)),
     )
-    result = status.versions.get(status.history.newest)
-    model = None if result is None else _deciding_model(result, status)
+    result = status.versions.get(newest)
+    compared = [] if result is None else [one for one in summary.worst_first(result) if one.baseline is not None]
     reader = summary.Reader()
-    if result is None or model is None:
+    if result is None or not compared:
         where = Line("no lower version has a complete run to compare it with")
         sure = can_show(min(record.n_cases for record in status.newest.values()))
         return replace(state, where=where, sure=sure, next=Line(summary.try_step(name, reader)), calm=not regressed)
-    measure = Line(summary.measure_step(name, reader))
+    is_sound = all(one.verdict in _SOUND and summary.largest_fall(one) > -_LARGE_DROP for one in compared)
     return replace(
         state,
-        where=_where_line(name, model),
-        sure=certainty(model),
-        next=measure if status.history.unmeasured else _next_line(result, model),
-        calm=model.verdict in _SOUND and _largest_fall(model) > -_LARGE_DROP and not regressed,
+        where=_where_line(name, compared[0]),
+        sure=certainty(compared[0]),
+        next=Line(summary.measure_step(name, reader)) if history.unmeasured else _next_line(result, compared[0]),
+        calm=is_sound and not regressed,
     )
-
-
-def _ship_words(status: ComponentStatus) -> str:
-    advice, newest = status.ranking.advice, status.history.newest
-    if advice.version == "":
-        return "ship no version yet"
-    models = [advice.model_id] if advice.model_id else list(status.newest)
-    model = f" with {models[0]}" if len(models) == 1 else ""
-    unnamed = "" if model else " (no model stands out)"
-    if advice.version in (None, newest):
-        return f"ship{model}{unnamed}"
-    return f"ship {advice.version or ''}{model} instead{unnamed}"
-
-
-def _deciding_model(result: ComparisonResult, status: ComponentStatus) -> ModelVerdict | None:
-    """Return the model to show: a regressed one, one with a large drop in a field, or else the one to ship.
-
-    Return None if no model has a baseline.
-    """
-    models = [model for model in result.models if model.baseline is not None]
-    if not models:
-        return None
-    worst = min(models, key=lambda model: (WORST_FIRST.index(model.verdict), _largest_fall(model)))
-    fell = min(models, key=_largest_fall)
-    if worst.verdict == "regressed":
-        return worst
-    if _largest_fall(fell) <= -_LARGE_DROP:
-        return fell
-    return next((model for model in models if model.model_id == status.ranking.advice.model_id), worst)
 
 
 def _verdicts_since(status: ComponentStatus) -> Iterator[tuple[str, str]]:
@@ -411,12 +365,6 @@ def _unmeasured_words(row: Row) -> str:
     return f"{row.skill_version} with {row.model_id}: {reason} ({scored})"
 
 
-def _largest_fall(model: ModelVerdict) -> float:
-    """Return the difference of the field that fell most; 0 if none fell beyond its tolerance."""
-    fell = model.fell_most
-    return 0.0 if fell is None else fell.difference or 0.0
-
-
 def _where_line(name: str, model: ModelVerdict) -> Line:
     assert model.baseline is not None  # noqa: S101  (callers choose compared models)
     against = f" with {model.model_id} since {model.baseline.skill_version}"
@@ -434,7 +382,7 @@ def loss_parts(name: str, model: ModelVerdict, max_cases: int = 3) -> list[LineP
     if cases:
         parts.append("; cases " if parts else "cases ")
         for number, case_id in enumerate(cases[:max_cases]):
-            parts += [*([", "] if number else []), Cell(case_id, link=pages.case_address(name, case_id))]
+            parts += [*([", "] if number else []), Cell(case_id, link=pages.page_address("cases", name, case_id))]
         parts += [f" and {len(cases) - max_cases} more"] if len(cases) > max_cases else []
     return parts or ["nothing lost" if model.verdict in _SOUND else "no single field or case stands out"]
 
@@ -447,7 +395,7 @@ def certainty(model: ModelVerdict) -> str:
 
 def _next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
     name, version = result.skill, model.candidate.skill_version
-    comparison = Cell("the comparison", link=pages.compare_address(name, version))
+    comparison = Cell("the comparison", link=page_address("compare", name, version))
     if not model.has_loss_to_see:
         step = summary.next_step(result, model, summary.Reader(outputs={}))
         return Line(step) if "`" in step else Line(step, "; see ", comparison)
@@ -457,22 +405,206 @@ def _next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
 
 def _past_regressions(history: History) -> Iterator[Line]:
     """Yield a line for each earlier regression in the last five versions of a model, with the version that fixed it."""
-    fell: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    dates: dict[str, str] = {}
+    fell: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
     for model in history.models:
         newest = model.points[-_NEWEST:]
         for index, point in enumerate(newest):
             step = point.step
-            if step is None or step.verdict != "regressed" or point.version == history.newest:
-                continue
-            later = newest[index + 1 :]
-            fixed = next((point.version for point in later if point.step and point.step.verdict == "improved"), "")
-            fell.setdefault((point.version, step.before), []).append((model.model_id, fixed))
-            dates[point.version] = max(dates.get(point.version, ""), point.timestamp[:10])
+            if step is not None and step.verdict == "regressed" and point.version != history.newest:
+                later = (one.version for one in newest[index + 1 :] if one.step and one.step.verdict == "improved")
+                regression = (model.model_id, point.timestamp[:10], next(later, ""))
+                fell.setdefault((point.version, step.before), []).append(regression)
     for version, before in sorted(fell, key=lambda pair: precedence(pair[0]), reverse=True):
-        models = fell[version, before]
-        fixes = {fixed for _, fixed in models}
+        models, dates, fixes = zip(*fell[version, before], strict=True)
         end = "no later version is better" if "" in fixes else f"fixed in {max(fixes, key=precedence)}"
-        named = listed([model for model, _ in models], _MAX_NAMED)
-        link = Cell(version, link=pages.verdict_address(history.skill, version))
-        yield Line(link, f" had regressed since {before} with {named} ({dates[version]}); {end}")
+        link = Cell(version, link=page_address("verdicts", history.skill, version))
+        yield Line(link, f" had regressed since {before} with {listed(models, _MAX_NAMED)} ({max(dates)}); {end}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedComponent:
+    """A component with its comparisons. If `names` is not None, documents are private and pages show only these names.
+
+    `rows` are all its runs, complete or not.
+    """
+
+    recorded: RecordedComponent
+    rows: Sequence[Row]
+    status: ComponentStatus
+    fixtures: Path | None
+    names: PublicNames | None
+
+    @property
+    def name(self) -> str:
+        """The name of the component."""
+        return self.recorded.component.name
+
+    def write_page(self, site: SiteFolder, address: str, template: str, **shown: Any) -> None:
+        """Write a page of this component with the values `shown`, the state of the newest version and its name."""
+        shared: dict[str, Any] = {"component": self.name, "state": self.state, "private": self.is_private}
+        write_page(site, address, template, **shared, **shown)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether its documents, ground truths and outputs may not be shown."""
+        return self.names is not None
+
+    @cached_property
+    def state(self) -> ComponentState:
+        """The state of its newest version."""
+        return component_state(self.status, self.rows)
+
+    @cached_property
+    def cases(self) -> Mapping[str, Case]:
+        """The cases by id. Raises SkillEvaluatorError if they cannot be read."""
+        return {case.id: case for case in load_cases(self.recorded.component, self.fixtures)}
+
+    @cached_property
+    def outcomes(self) -> Callable[[Path], Mapping[Call, Replicate]]:
+        """The function that reads the outputs of a run folder; each run is in several comparisons."""
+        return lru_cache(maxsize=16)(outcomes)
+
+    @cached_property
+    def versions(self) -> dict[str, ComparisonResult]:
+        """The comparisons of the versions that have a baseline, by version."""
+        results = self.status.versions.items()
+        return {version: result for version, result in results if any(model.baseline for model in result.models)}
+
+    @cached_property
+    def pairs(self) -> dict[tuple[str, str], ComparisonResult]:
+        """The comparisons of two models by their model ids. The first id is the baseline."""
+        compared = [(result.models[0].baseline, result) for result in self.status.pairs]
+        return {
+            (baseline.model_id, result.models[0].model_id): result
+            for baseline, result in compared
+            if baseline is not None and baseline.model_id is not None
+        }
+
+    @cached_property
+    def entries(self) -> dict[str, list[dict[str, Any]]]:
+        """The verdicts on each version by model, the worst first; the highest version comes first."""
+        points = ((model.model_id, point) for model in self.status.history.models for point in model.points)
+        entries = by_key((point.version, _version_entry(self, model_id, point)) for model_id, point in points)
+        for by_model in entries.values():
+            by_model.sort(key=lambda entry: (ORDER.index(entry["verdict"]), entry["difference"], entry["model"]))
+        return {version: entries[version] for version in sorted(entries, key=precedence, reverse=True)}
+
+    @property
+    def first_address(self) -> str:
+        """The address of the newest version's comparison, or else of the first pair of models. "" if there is none."""
+        newest = self.status.history.newest
+        if newest in self.versions:
+            return page_address("compare", self.name, newest)
+        return next((page_address("compare", self.name, *pair) for pair in self.pairs), "")
+
+
+def write_comparisons(site: SiteFolder, compared: ComparedComponent) -> None:
+    """Write a page for the comparison of each of the newest versions and of each pair of models."""
+    name = compared.name
+    of_versions = ((version, None, result) for version, result in compared.versions.items())
+    of_pairs = (("", pair, result) for pair, result in compared.pairs.items())
+    for version, pair, result in chain[tuple[str, tuple[str, str] | None, ComparisonResult]](of_versions, of_pairs):
+        compared.write_page(
+            site,
+            page_address("compare", name, *(pair or [version])),
+            "compare.html",
+            max_text=_MAX_SENTENCE,
+            version=version,
+            pair=pair,
+            conclusion=summary.conclude(result, summary.Reader()),
+            result=result,
+            reading=reading_words(result),
+            models=[_model_entry(compared, model, pair) for model in summary.worst_first(result)],
+            versions=[(version, page_address("compare", name, version)) for version in compared.versions],
+            pairs=[(" with ".join(pair), page_address("compare", name, *pair)) for pair in compared.pairs],
+        )
+
+
+def _model_entry(compared: ComparedComponent, model: ModelVerdict, pair: tuple[str, str] | None) -> dict[str, Any]:
+    """Return the verdict on a model, its blocks, and as `spans` the measures to draw with the ends of their intervals.
+
+    The metrics come first, then the fields that changed, the largest loss first.
+    """
+    fields = sorted((field for field in model.fields if field.difference), key=lambda field: field.difference or 0.0)
+    drawn = [measure for measure in (*model.metrics, *fields) if measure.difference is not None][:_MAX_DRAWN]
+    spans = [(measure, *ends(measure.ci95, measure.n_cases)) for measure in drawn]
+    values = [abs(value) for measure, *span in spans for value in (measure.difference, *span) if value is not None]
+    blocks = [*model_blocks(model, compared.name, MAX_ROWS), *_changed_outputs(compared, model)]
+    if pair is not None:
+        blocks = [_titled(block, pair) for block in blocks]
+    return {"verdict": model, "spans": spans, "reach": max([0.1, *values]), "blocks": blocks}
+
+
+def _titled(block: Block, pair: tuple[str, str]) -> Block:
+    """Name the models in the columns of a table, instead of before and after."""
+    if isinstance(block, Fold):
+        return replace(block, blocks=[_titled(one, pair) for one in block.blocks])
+    if not isinstance(block, Sheet):
+        return block
+    titles = {name: re.sub("before|after", lambda word: pair[word[0] == "after"], name) for name in block.columns}
+    return replace(
+        block, columns=list(titles.values()), numbers=frozenset(titles.get(name, name) for name in block.numbers)
+    )
+
+
+def _changed_outputs(compared: ComparedComponent, model: ModelVerdict) -> Iterator[Block]:
+    """Yield the changed outputs with both values. Yield nothing if they are private or not on this machine."""
+    component, archive = compared.recorded.component, compared.recorded.archive
+    runs = [run.run_id for run in (model.baseline, model.candidate) if run is not None]
+    folders = [component.results_dir / run for run in runs]
+    if compared.is_private or len(runs) < 2 or not all((folder / ANSWERS).is_file() for folder in folders):
+        return
+    try:
+        before, after = map(archive.record, runs)
+        first, second = map(compared.outcomes, folders)
+        cases = list(compared.cases.values())
+        changed = ChangedAnswers(
+            model_id=after.model_id,
+            baseline=before.run_id,
+            compared=len(common_part(before, after).cases),
+            changes=tuple(answer_changes(component, cases, before, after, (first, second))),
+        )
+    except SkillEvaluatorError as problem:
+        yield Line(f"The outputs cannot be read: {problem}")
+        return
+    sentence, sheet = changes_of(changed)
+    yield Fold(
+        "Outputs that changed, with both values", [Line(sentence), replace(sheet, caption="Outputs that changed")]
+    )
+
+
+def write_verdicts(site: SiteFolder, compared: ComparedComponent) -> None:
+    """Write a page for each version with the verdict on every model."""
+    status, rows = compared.status, {row.run_id: row for row in compared.rows}
+    for version, entries in compared.entries.items():
+        compared.write_page(
+            site,
+            page_address("verdicts", compared.name, version),
+            "verdict.html",
+            compare_page=page_address("compare", compared.name, version) if version in compared.versions else "",
+            version=version,
+            ranking=status.ranking,
+            cards=entries,
+            figures=[rows[entry["point"].run_id] for entry in entries if entry["point"].run_id in rows],
+            max_text=_MAX_SENTENCE,
+        )
+
+
+def _version_entry(compared: ComparedComponent, model_id: str, point: Point) -> dict[str, Any]:
+    """Return the verdict on a version with one model, its evidence, and its lost fields and cases."""
+    step, result = point.step, compared.versions.get(point.version)
+    model = None if result is None else result.on_run(point.run_id)
+    figures, where = "", None
+    if model is not None and model.baseline is not None and model.verdict != "incomparable":
+        figures, where = certainty(model), Line(*loss_parts(compared.name, model, _MAX_CASES))
+    elif step is not None and step.difference is not None and (model is None or model.baseline is None):
+        change = f"{compared.status.history.metric} {signed(step.difference)}"
+        figures = summary.difference_words(change, point.n_cases, step.ci95, step.q)
+    return {
+        "model": model_id,
+        "point": point,
+        "verdict": "first" if step is None else step.verdict,
+        "difference": (step and step.difference) or 0.0,
+        "figures": figures,
+        "where": where,
+    }

@@ -47,7 +47,11 @@ class PublicNames:
         checks |= {name for check in of_cases if (name := check.pop("id", None)) and check_of(check).id not in name}
         self._paths = {"", WHOLE, *schema_paths, *plan.leaves, *plan.arrays, *plan.declared, *map(check_path, checks)}
         self._labels = {
-            path: {label(value) for node in place.nodes for value in _declared_values(node)}
+            path: {
+                label(value)
+                for node in place.nodes
+                for value in node.get("enum", [node["const"]] if "const" in node else [])
+            }
             for path, place in schema_paths.items()
         }
         self._choices = component.schema is None  # labels of a multiple-choice question are its options
@@ -159,7 +163,3 @@ class PublicNames:
         pattern = "|".join([*map(re.escape, names), re.escape(check_path("")) + r"\w[\w-]*"])
         whole = rf"(?<!\w)(?<![\w\]][.-])(?:{pattern})(?![.-]?\w)"
         return re.sub(whole, lambda name: self._public_path(name[0]), text)
-
-
-def _declared_values(node: Mapping[str, Any]) -> list[Any]:
-    return list(node.get("enum", [node["const"]] if "const" in node else []))

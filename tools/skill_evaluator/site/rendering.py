@@ -13,18 +13,11 @@ import jinja2
 from markupsafe import Markup, escape
 
 from skill_evaluator import __version__
-from skill_evaluator.display import WHOLE, amount, count, number, signed
+from skill_evaluator.display import WHOLE, amount, count, ends, interval, number, signed
 from skill_evaluator.display.chart_style import page_chart
-from skill_evaluator.display.pages import (
-    Chart,
-    case_address,
-    component_address,
-    html_columns,
-    mood_of,
-    sections_of,
-    verdict_address,
-)
+from skill_evaluator.display.pages import Chart, component_address, html_columns, mood_of, page_address, sections_of
 from skill_evaluator.display.safe_text import abridged, value_text, visible
+from skill_evaluator.reports.explanation import ranges
 from skill_evaluator.reports.summary import MARKS
 from skill_evaluator.site import MAX_TEXT, POLICY, SiteFolder, cut_name
 from skill_evaluator.text import counted
@@ -49,17 +42,21 @@ def _templates() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         finalize=jinja2.pass_context(_printable),
     )
-    environment.globals |= {one.__name__: one for one in (case_address, component_address, counted, verdict_address)}
-    environment.globals |= {"MARKS": MARKS, "WHOLE": WHOLE, "policy": POLICY, "program": __version__}
+    environment.globals |= {one.__name__: one for one in (component_address, counted, page_address)}
+    environment.globals |= {"MARKS": MARKS, "WHOLE": WHOLE, "AGREEMENT": "pairwise_exact_match"}
+    environment.globals |= {"policy": POLICY, "program": __version__}
     environment.filters |= {
         "amount": amount,
         "columns": html_columns,
         "date": lambda timestamp: timestamp[:10],
         "drawings": _drawn_charts,
+        "ends": ends,
+        "interval": interval,
         "joined": lambda parts: abridged("".join(part for part, _ in parts), _MAX_SHORT_VALUE),
         "kind": lambda block: type(block).__name__,
         "mood": mood_of,
         "number": number,
+        "ranges": ranges,
         "pairs": lambda titles, numeric: [(title, numeric) for title in titles],
         "prose": _prose,
         "sections": sections_of,

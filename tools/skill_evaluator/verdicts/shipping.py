@@ -111,12 +111,17 @@ class Advice(FrozenModel):
     reason: str
 
     @property
-    def words(self) -> str:
-        """The advice as one sentence: the version and model to ship, and the reason."""
+    def choice(self) -> str:
+        """The version and model to ship, without the reason."""
         model = self.model_id or " or ".join(self.alike)
         if self.version is None:
-            return f"best model: {model or 'none'} ({self.reason})"
-        return f"to ship: {' with '.join(filter(None, [self.version or 'no version yet', model]))} ({self.reason})"
+            return f"best model: {model or 'none'}"
+        return f"to ship: {' with '.join(filter(None, [self.version or 'no version yet', model]))}"
+
+    @property
+    def words(self) -> str:
+        """The advice as one sentence: the version and model to ship, and the reason."""
+        return f"{self.choice} ({self.reason})"
 
 
 class ModelRanking(FrozenModel):

@@ -99,7 +99,7 @@ def common_part(baseline: Record, candidate: Record, *, any_served: bool = False
     shared = [case_id for case_id in before if case_id in after]
     changed = [case_id for case_id in shared if not after[case_id].has_same_inputs(before[case_id])]
     left_out = {case_id: "not in the baseline" for case_id in after if case_id not in before}
-    left_out |= {case_id: "no longer there" for case_id in before if case_id not in after}
+    left_out |= {case_id: "removed" for case_id in before if case_id not in after}
     left_out |= dict.fromkeys(changed, "inputs or truth changed")
     for record in (baseline, candidate):
         reasons = record.not_applicable.items()

@@ -440,10 +440,10 @@ def _measured_amount(name: str, pair: Pair, baseline: Record, cases: CasePairs) 
     """
     candidate = pair.candidate
     if name == "latency_s" and (candidate.is_from_elsewhere or not pair.is_beside):
-        return f"the two runs were not interleaved, as those of `skill-evaluator evaluate {candidate.skill}` are"
+        return f"the two runs were not interleaved (`skill-evaluator evaluate {candidate.skill}` interleaves them)"
     for side, record in (("baseline", baseline), ("candidate", candidate)):
         if not any(case.amounts for case in record.per_case):
-            return f"the record of the {side} has no amounts by case, which a new run has"
+            return f"the record of the {side} has no amounts by case (a new run has them)"
     both = {old.case_id: [case.amounts[name].mean for case in (old, new) if name in case.amounts] for old, new in cases}
     usable = {case_id: means for case_id, means in both.items() if len(means) == 2 and min(means) > 0.0}
     if not usable and both and all(means == [0.0, 0.0] for means in both.values()):

@@ -129,11 +129,12 @@ def lint_component(
     with _collect(settings_problems):
         stale += _stale_outputs(component, cases)
     labelled = sum(case.labelled for case in cases)
+    has_no_array = component.schema is not None and not component.plan.arrays
     return LintResult(
         name=name,
         version=component.version,
         output=component.output,
-        metrics=list(component.metrics),
+        metrics=[name for name in component.metrics if name != "jaccard" or not has_no_array],
         primary_metric=component.primary_metric,
         inferred=component.inferred,
         lines=plan_lines(component, declared),

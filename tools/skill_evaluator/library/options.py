@@ -5,10 +5,11 @@ commands share are declared here, with one help text and one default.
 """
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, dataclass_transform
 
-from cyclopts import App, Parameter
+from cyclopts import App, CoercionError, Parameter, Token
 from cyclopts.validators import Number
 
 from skill_evaluator.display.sheets import Format
@@ -30,9 +31,17 @@ def options(cls: type[_Options]) -> type[_Options]:
     """Make a class the options of a command; a field without `option` or `argument` is not on the command line."""
     for name, hint in cls.__annotations__.items():
         metadata = getattr(cls.__dict__.get(name), "metadata", {})
-        if not hasattr(hint, "__metadata__"):  # plain types only; `Annotated` has its own converter
-            cls.__annotations__[name] = Annotated[hint, metadata.get("parameter", Parameter(parse=False))]
+        if not hasattr(hint, "__metadata__"):  # plain types only; `Annotated` has its own parameter
+            whole = [Parameter(converter=_whole_number)] if hint in (int, int | None) else []
+            cls.__annotations__[name] = Annotated[hint, metadata.get("parameter", Parameter(parse=False)), *whole]
     return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+
+
+def _whole_number(_: type, tokens: Sequence[Token]) -> int:
+    try:
+        return int(tokens[0].value)  # cyclopts would round 1.5 to 2
+    except ValueError:
+        raise CoercionError(token=tokens[0], target_type=int) from None
 
 
 def option(
@@ -120,13 +129,16 @@ def _shared(help: str, *flags: str, **keywords: Any) -> Any:
     return option(help, None, *flags, **keywords).metadata["parameter"]
 
 
+_RARE_NUMBER: Any = {"group": RARE, "converter": _whole_number}
 SkipInvalid = Annotated[bool, _shared("Skip invalid rows with a warning.")]
 OnlyModels = Annotated[tuple[str, ...], _shared("Only this model, by id; repeatable.", "--model", "-m", metavar="ID")]
 Cases = Annotated[tuple[str, ...], _shared("Only cases whose id matches; repeatable.", "--case", metavar="GLOB")]
 Full = Annotated[bool, _shared("Print all rows and details (JSON always has them).")]
 MaxCost = Annotated[float | None, _shared("Maximum cost of all calls together, in USD.", metavar="USD")]
-MaxCalls = Annotated[int | None, _shared("Maximum number of calls; retries do not count.", group=RARE)]
-Concurrency = Annotated[int | None, _shared("Calls at once per model; default 8, private hosts up to 256.", group=RARE)]
+MaxCalls = Annotated[int | None, _shared("Maximum number of calls; retries do not count.", **_RARE_NUMBER)]
+Concurrency = Annotated[
+    int | None, _shared("Calls at once per model; default 8, private hosts up to 256.", **_RARE_NUMBER)
+]
 Batch = Annotated[bool, _shared("Use batch APIs: half the price, outputs within a day.")]
 Audits = Annotated[Path, _shared("Folder of audits.", metavar="DIR", group=RARE)]
 Judgements = Annotated[Path, _shared("Folder of judge runs.", metavar="DIR", group=RARE)]

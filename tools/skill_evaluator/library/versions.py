@@ -292,7 +292,7 @@ def find_prompt(component: Component, earlier: PromptRun) -> CommittedPrompt:
         return match
     reason, advice = "it may never have been committed", "from now on commit the prompt of each version"
     if commit_id and repository.commit(commit_id) is None:
-        reason = f"its record names commit {commit_id[:12]}, which is not here"
+        reason = f"its record names commit {commit_id[:12]}, which is not in this clone"
         advice = "fetch the branch that holds it"
     advice = "run `git fetch --unshallow`" if repository.is_shallow else advice
     raise ComponentError(f"no commit of {paths[0]} in this clone has the prompt of {name} ({reason}); {advice}")
@@ -307,7 +307,7 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
     commit = repository.commit(ref)
     if commit is None:
         advice = "; run `git fetch --unshallow`" if repository.is_shallow else ""
-        raise ComponentError(f"commit '{ref}' of the baseline is not here{advice}")
+        raise ComponentError(f"commit '{ref}' of the baseline is not in this clone{advice}")
     _refuse_program(component, f"at {commit[:12]}")
     file = repository.relative_path(component.files[0])
     prompts = list(_prompts_at(repository, [commit], component))
@@ -339,7 +339,7 @@ def _put_into(component: Component, committed: CommittedPrompt) -> Component:
 def _refuse_program(component: Component, version: str) -> None:
     if component.program is not None:
         name = f"component '{component.name}' {version}"
-        raise ComponentError(f"{name} is a program whose earlier files are not here; it is compared as recorded")
+        raise ComponentError(f"{name} is a program whose earlier files are not available; it is compared as recorded")
 
 
 def _schema_error(component: Component, version: str) -> ComponentError:

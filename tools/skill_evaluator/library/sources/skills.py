@@ -64,8 +64,9 @@ def _unused_evals(tree: FileTree) -> Iterator[SkippedItem]:
     used = {path for skill in _skills_in(tree) for path in _eval_files(tree, skill)}
     unused = [ascii(path) for path in tree.paths if posixpath.basename(path) == _EVALS and path not in used]
     if unused:
-        advice = "move them into evals/ beside it, or into a folder of its name"
-        yield SkippedItem(what="file", reason=f"evals of no {_SKILL}; {advice} ({listed(unused)})", count=len(unused))
+        advice = f"move them into evals/ beside their {_SKILL}, or into a folder with the skill's name"
+        reason = f"no {_SKILL} belongs to these evals; {advice} ({listed(unused)})"
+        yield SkippedItem(what="file", reason=reason, count=len(unused))
 
 
 def _skills_in(tree: FileTree) -> list[str]:

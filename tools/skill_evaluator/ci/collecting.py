@@ -253,7 +253,7 @@ def _lost_values(
     """Return one lost value of each of the first three lost fields. `runs` are baseline and candidate with outputs."""
     (before, old_outputs), (after, new_outputs) = runs
     component = request.component(after.skill)
-    cases = load_cases(component, request.fixtures)
+    cases = load_cases(component)
     changes = list(answer_changes(component, cases, before, after, (old_outputs, new_outputs)))
     changes.sort(key=lambda change: (change.score_after or 0.0) - (change.score_before or 0.0))
     lost = []
@@ -334,7 +334,7 @@ def _record(gathered: GatheredRun, arrivals: Arrivals, checkout: CollectRequest,
     model = next((model for model in configuration.models if model.id == manifest.model_id), None)
     if model is None:
         raise PlanError(f"model '{manifest.model_id}' is no longer in models.yaml; check out the plan's commit")
-    cases = {case.id: case for case in load_cases(component, checkout.fixtures)}
+    cases = {case.id: case for case in load_cases(component)}
     present = {case_id: case.digest for case_id, case in cases.items() if case_id in manifest.cases}
     digests = manifest.digests if manifest.role == BASELINE else journal.input_digests(component, model)
     changed = manifest.differences(manifest.model_copy(update={"cases": present, "digests": digests}))
@@ -352,7 +352,7 @@ def _record(gathered: GatheredRun, arrivals: Arrivals, checkout: CollectRequest,
         scorer.take(judged.scores)
         scorecard = scorer.scorecard()
     is_whole = all(call in gathered.answers for call in planned)
-    recorder = Recorder.of(component, configuration, checkout.fixtures)
+    recorder = Recorder.of(component, configuration)
     stopped = judged.stopped if is_whole else "; ".join(gathered.remarks) or "calls are missing"
     record = recorder.record(model, manifest, scorecard, stopped=stopped, judge=judged.summary)
     takes_time = TOO_COSTLY in record.reasons or any(map(takes_programs, run_cases))

@@ -214,7 +214,7 @@ def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Ite
         try:
             component = request.component(skill)
             archive = request.archive(component)
-            cases = load_cases(component, request.fixtures)
+            cases = load_cases(component)
             refusal = refusal_reason(archive.entries, component.version, component.digests["prompt"])
             if refusal is not None:
                 raise PlanError(f"component '{skill}' {refusal}")
@@ -385,7 +385,7 @@ def _refuse_code(component: Component, cases: Sequence[Case], folder: str, chang
         raise PlanError(
             f"component '{component.name}' is a program, which would run with keys; merge the pull request first"
         )
-    related = changed_here | {path for path in changed if component.fixtures in PurePosixPath(path).parts}
+    related = changed_here | {path for path in changed if component.case_files.fixtures in PurePosixPath(path).parts}
     declaring = {
         path for path in related if any(fnmatch(PurePosixPath(path).name, name) for name in _CAN_DECLARE_CHECKS)
     }

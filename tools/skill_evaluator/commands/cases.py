@@ -60,8 +60,8 @@ def cases_import(options: CasesImportOptions) -> int:
         print(f"  {case_id}: {', '.join(files)}")
     if len(made.cases) > _SHOWN:
         print(f"  … and {len(made.cases) - _SHOWN} more, up to {list(made.cases)[-1]}")
-    for (what, reason), count in made.left_out.items():
-        print(f"left out: {counted(count, what)}: {reason}")
+    if made.existing:
+        print(f"left out: {counted(made.existing, 'row')}: it is a case already")
     if made.schema is not None:
         print(f"inferred: {made.component.folder / 'schema.json'}; make it as strict as the outputs must be")
     written = agreed("Write the cases?", yes=options.yes)

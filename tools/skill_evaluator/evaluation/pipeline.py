@@ -177,7 +177,7 @@ def call_and_score(planned: PlannedRuns, inputs: Inputs, watch: Watch) -> list[t
             lambda run, case_id: build_request(components[run.manifest.run_id], cases_by_id[case_id]),
             lambda run, replicate: scorers[run.manifest.run_id].add(replicate),
         )
-        recorder = Recorder.of(component, inputs, request.fixtures)
+        recorder = Recorder.of(component, inputs)
         records = []
         for run in runs:
             scorer, failure = scorers.pop(run.manifest.run_id), failures[run.manifest.run_id]

@@ -86,14 +86,14 @@ class Recorder:
     dataset_commit: str | None = None
 
     @classmethod
-    def of(cls, component: Component, configuration: Configuration, fixtures: Path | None) -> "Recorder":
+    def of(cls, component: Component, configuration: Configuration) -> "Recorder":
         """Return the recorder of a component with its commits. Raise FixtureError if it has no cases."""
         return cls(
             component=component,
             settings=configuration.settings,
             kinds=configuration.kinds,
             prompt_commit=commit_of(*component.files),
-            dataset_commit=commit_of(*find_cases(component, fixtures)),
+            dataset_commit=commit_of(*find_cases(component)),
         )
 
     def record(

@@ -56,7 +56,6 @@ class ComparedComponent:
     rows: Sequence[Row]
     status: ComponentStatus
     comparisons: Comparisons
-    fixtures: Path | None
     names: PublicNames | None
 
     @property
@@ -77,7 +76,7 @@ class ComparedComponent:
     @cached_property
     def cases(self) -> Mapping[str, Case]:
         """The cases by id. Raises SkillEvaluatorError if they cannot be read."""
-        return {case.id: case for case in load_cases(self.recorded.component, self.fixtures)}
+        return {case.id: case for case in load_cases(self.recorded.component)}
 
     @cached_property
     def outcomes(self) -> Callable[[Path], Mapping[Call, Replicate]]:

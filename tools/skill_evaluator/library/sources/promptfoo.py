@@ -24,13 +24,12 @@ from skill_evaluator.library.sources.tree import (
     SkipCollector,
     Source,
     SourceComponent,
-    SourcePlace,
     as_text,
     faultless,
     stable_id,
     unique_name,
 )
-from skill_evaluator.library.tables import read_cells
+from skill_evaluator.library.tables import CaseRows, read_cells
 from skill_evaluator.text import listed
 
 _MAX_TESTS, _MAX_TEXT = 20_000, 200_000_000
@@ -359,8 +358,8 @@ def _merged(shared: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any
     }
 
 
-def _find(tree: FileTree) -> list[SourcePlace]:
-    locations = []
+def _find(tree: FileTree) -> dict[str, tuple[str, ...]]:
+    found = {}
     for path in tree.paths:
         *folders, name = path.split("/")
         if not re.fullmatch(r"promptfooconfig\.(ya?ml|json|[cm]?[jt]s)", name):
@@ -371,8 +370,8 @@ def _find(tree: FileTree) -> list[SourcePlace]:
             labels = [""]  # reading it reports the problem
         for number, label in enumerate(labels, 1):
             unnamed = (folders or ["promptfoo"])[-1] + (f"-{number}" if len(labels) > 1 else "")
-            locations.append(SourcePlace(f"{path}#{number}", (*folders, label or unnamed)))
-    return locations
+            found[f"{path}#{number}"] = (*folders, label or unnamed)
+    return found
 
 
 def _read(tree: FileTree, key: str) -> SourceComponent:
@@ -395,16 +394,18 @@ def _read(tree: FileTree, key: str) -> SourceComponent:
         if not _SILENT.fullmatch(name):
             configuration.leave(f"key {name}", _NOTHING)
     files = {row.path for row in rows}
-    rows_path = min(files) if len(files) == 1 else path
+    cases = CaseRows(
+        path=Path(min(files) if len(files) == 1 else path),
+        rows=[(case_id, row.line if len(files) == 1 else 1, row.values) for case_id, row in _with_ids(rows)],
+        name="tests",
+    )
     return SourceComponent(
         path=written.path,
         files=tuple(dict.fromkeys([path, written.path])),
         prompt=prompt,
         output="text" if schema is None else "json",
         schema=schema,
-        rows=tuple((case_id, row.line if len(files) == 1 else 1, row.values) for case_id, row in _with_ids(rows)),
-        rows_path=rows_path,
-        rows_name="tests",
+        cases=cases,
         left_out=tuple(configuration.unused.left_out()),
         hints=hints,
     )

@@ -20,14 +20,13 @@ from skill_evaluator.library.sources.tree import (
     SkippedItem,
     Source,
     SourceComponent,
-    SourcePlace,
     case_name,
     semver_of,
     sent_as_written,
     stable_id,
     unique_name,
 )
-from skill_evaluator.library.tables import Row
+from skill_evaluator.library.tables import CaseRows, Row
 from skill_evaluator.repository import within
 from skill_evaluator.text import listed
 
@@ -53,11 +52,11 @@ alone: {"skill": "<name>"}, or {"skill": null} if it calls for none of them.
 """
 
 
-def _find(tree: FileTree) -> list[SourcePlace]:
+def _find(tree: FileTree) -> dict[str, tuple[str, ...]]:
     skills = _skills_in(tree)
-    locations = [SourcePlace(path, PurePosixPath(path).parts[:-1] or (_name_at_root(tree),)) for path in skills]
+    found = {path: PurePosixPath(path).parts[:-1] or (_name_at_root(tree),) for path in skills}
     has_queries = skills and any(map(_asks_for_skill, tree.paths))
-    return [*locations, SourcePlace(ROUTING, (ROUTING,))] if has_queries else locations
+    return {**found, ROUTING: (ROUTING,)} if has_queries else found
 
 
 def _unused_evals(tree: FileTree) -> Iterator[SkippedItem]:
@@ -97,6 +96,7 @@ def _read(tree: FileTree, key: str) -> SourceComponent:
     for path in evals:
         for number, row in enumerate(_rows_in(tree.json(path), tree.where / path), 1):
             cases.add_eval(number, row, tree, posixpath.dirname(key))
+    evals_path = next(iter(evals), within(posixpath.dirname(key), f"evals/{_EVALS}"))
     sent = (body, *(row["document"] for _, _, row in cases.rows))
     return SourceComponent(
         path=key,
@@ -104,9 +104,7 @@ def _read(tree: FileTree, key: str) -> SourceComponent:
         prompt=Prompt(messages=(Message("system", (body.strip(),)),), placeholders="literal"),
         version=_version(tree, key, front),
         output="text",
-        rows=tuple(cases.rows),
-        rows_path=next(iter(evals), within(posixpath.dirname(key), f"evals/{_EVALS}")),
-        rows_name="evals",
+        cases=CaseRows(path=Path(evals_path), rows=cases.rows, name="evals"),
         left_out=(*cases.skipped.left_out(), *sent_as_written(sent), *_not_sent(tree, posixpath.dirname(key))),
     )
 
@@ -304,7 +302,7 @@ def _read_routing(tree: FileTree) -> SourceComponent:
         prompt=Prompt(messages=(Message("system", (text,)),), placeholders="literal"),
         output="json",
         schema={"type": "object", "properties": choice, "required": ["skill"], "additionalProperties": False},
-        rows=tuple(cases.rows),
+        cases=CaseRows(path=Path(files[0]), rows=cases.rows),
         left_out=tuple(cases.skipped.left_out()),
     )
 

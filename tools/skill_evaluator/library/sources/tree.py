@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import semver
 
@@ -22,7 +22,7 @@ from skill_evaluator.identifiers import MAX_VERSION
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.prompts import TURNS, FrontMatter, ProgramUnderTest, Prompt, parse_prompt
 from skill_evaluator.library.reading import ConfinedFolder, parse_yaml
-from skill_evaluator.library.tables import Row
+from skill_evaluator.library.tables import CaseRows
 from skill_evaluator.parsing import Output
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.text import canonical_json, digest, listed
@@ -115,13 +115,6 @@ def commit_tree(repository: Repository, commit: str, folder: str, limits: Safety
     return FileTree(where=location, paths=tuple(sorted(blobs)), read=read, limits=limits)
 
 
-class SourcePlace(NamedTuple):
-    """The location of a component: the key that `Source.read` takes, and the parts of its name in order."""
-
-    key: str
-    parts: tuple[str, ...]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedItem:
     """A part of a source that is not used: its kind (`what`), the reason, and the count."""
@@ -162,9 +155,7 @@ class SourceComponent:
     output: Output | None = None
     schema: Mapping[str, Any] | None = None
     checks: tuple[DeclaredCheck, ...] = ()
-    rows: tuple[tuple[str, int, Row], ...] = ()  # (id, line, values) of each case, with values as in cases.jsonl
-    rows_path: str | None = None  # the file of the cases; default: `path`
-    rows_name: str = ""  # the word for cases in this format, such as evals
+    cases: CaseRows = field(default_factory=CaseRows)  # with values as in cases.jsonl
     left_out: tuple[SkippedItem, ...] = ()
     hints: Mapping[str, Any] = field(default_factory=dict)  # the intended `model`, and its parameters by name
     program: ProgramUnderTest | None = None
@@ -233,10 +224,13 @@ def faultless(prompt: Prompt, path: Path) -> Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A source format: its file names (`looks_for`), and functions to find or read components or list unused files."""
+    """A source format: its file names (`looks_for`), and functions to find or read components or list unused files.
+
+    `find` returns the parts of each component's name by the key that `read` takes.
+    """
 
     looks_for: str
-    find: Callable[[FileTree], list[SourcePlace]]
+    find: Callable[[FileTree], Mapping[str, tuple[str, ...]]]
     read: Callable[[FileTree, str], SourceComponent]
     lost: Callable[[FileTree], Iterator[SkippedItem]] = lambda tree: iter(())
 
@@ -255,9 +249,9 @@ def written_own(front: FrontMatter, prompt: Prompt, path: str, schema: Any = Non
     )
 
 
-def _find_own(tree: FileTree) -> list[SourcePlace]:
+def _find_own(tree: FileTree) -> dict[str, tuple[str, ...]]:
     folders = (posixpath.split(path) for path in tree.paths if path.count("/") == 1)
-    return [SourcePlace(f"{folder}/prompt.md", (folder,)) for folder, name in folders if name == "prompt.md"]
+    return {f"{folder}/prompt.md": (folder,) for folder, name in folders if name == "prompt.md"}
 
 
 def _read_own(tree: FileTree, key: str) -> SourceComponent:

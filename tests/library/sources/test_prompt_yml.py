@@ -102,7 +102,7 @@ def test_whole_file_is_read_and_unused_keys_are_named() -> None:
     assert [check.id for check in file.checks] == ["says-hello-2"]
     assert (file.output, file.schema) == ("json", {"type": "object", "required": ["reply"]})
     assert file.hints == {"model": "openai/gpt-4o-mini", "max_output_tokens": 50, "temperature": 0.5, "top_p": 1}
-    assert [left.split(";")[0] for left in map(str, file.left_out)] == [
+    assert [left.split(";")[0] for left in file.left_out] == [
         "left out: key: gh models eval has no such key (seed)",
         "left out: column: no message and no evaluator with a text names it (expected)",
         "left out: test: it has no value for a variable of the messages, which would be sent unfilled (#3)",
@@ -184,7 +184,7 @@ def test_evaluator_without_a_name_is_named_by_its_text() -> None:
 def test_empty_document_is_skipped_by_its_number() -> None:
     file = written("messages: [{role: user, content: '{{document}}'}]\ntestData: [{document: ' '}, {document: a}]\n")
     assert [case_id for case_id, _, _ in file.cases.rows] == ["a-c9eca4"]
-    assert [left.reason.rpartition(" ")[2] for left in file.left_out] == ["(#1)"]
+    assert [left.rpartition(" ")[2] for left in file.left_out] == ["(#1)"]
 
 
 def test_large_file_is_refused_and_many_are_found_quickly(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from skill_evaluator.library.config import DEFAULT_LIMITS
 from skill_evaluator.library.sources import SOURCES, promptfoo
 from skill_evaluator.library.sources.tree import FileTree, SourceComponent
 
+from tests.library.sources import skipped_parts
 from tests.support.hostile_files import deep_yaml, laughing_yaml
 
 SOURCE = SOURCES["promptfoo"]
@@ -38,7 +39,7 @@ def checks_of(*asserts: Any, **test: Any) -> list[dict[str, Any]]:
 
 
 def left_out(written: SourceComponent) -> dict[str, tuple[int, str]]:
-    return {left.what: (left.count, left.reason) for left in written.left_out}
+    return {kind: (count, reason) for kind, count, reason in map(skipped_parts, written.left_out)}
 
 
 # What promptfoo 0.121.20 sends by its echo provider, written down by hand: defaults, lists, files, CSV.

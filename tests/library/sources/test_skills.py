@@ -13,6 +13,8 @@ from skill_evaluator.library.sources import SOURCES
 from skill_evaluator.library.sources.skills import ROUTING
 from skill_evaluator.library.sources.tree import FileTree, SourceComponent, semver_of
 
+from tests.library.sources import skipped_parts
+
 SKILLS = SOURCES["skills"]
 PDF = "---\nname: pdf\ndescription: Reads PDFs.\n---\n# PDFs\n\nSay what stands in them.\n"
 XLSX = "---\nname: xlsx\ndescription: Reads sheets.\n---\nRead the sheet.\n"
@@ -28,7 +30,7 @@ def read_with(evals: Any, skill: str = PDF) -> SourceComponent:
 
 
 def told(written: SourceComponent) -> dict[str, int]:
-    return {f"{left.what}: {left.reason}": left.count for left in written.left_out}
+    return {f"{kind}: {reason}": count for kind, count, reason in map(skipped_parts, written.left_out)}
 
 
 def checks_in(written: SourceComponent) -> list[list[Mapping[str, Any]]]:
@@ -150,9 +152,9 @@ def test_unsupported_expectation_is_skipped_with_the_reason(said: Any, reason: s
     written = read_with([{"id": 1, "prompt": "Go.", "expectations": [said, "It went."]}])
     assert checks_in(written) == [[{"expect": "It went."}]]
     (left,) = written.left_out
-    assert (left.what, left.count) == ("check", 1)
-    assert reason in left.reason
-    assert left.reason.endswith("(#1)")
+    assert left.startswith("left out: check: ")
+    assert reason in left
+    assert left.endswith("(#1)")
 
 
 def test_eval_that_needs_more_than_a_text_is_skipped() -> None:
@@ -241,9 +243,8 @@ def test_evals_without_a_skill_are_reported() -> None:
     tree = tree_of({"pdf/SKILL.md": PDF, "evals/evals.json": {"skill_name": "liar", "evals": []}, "x/evals.json": "{"})
     assert list(SKILLS.find(tree)) == ["pdf/SKILL.md"]
     (lost,) = SKILLS.lost(tree)
-    assert (lost.what, lost.count) == ("file", 2)
-    assert lost.reason.startswith("no SKILL.md belongs to these evals")
-    assert lost.reason.endswith("('evals/evals.json', 'x/evals.json')")
+    assert lost.startswith("left out: file (2): no SKILL.md belongs to these evals")
+    assert lost.endswith("('evals/evals.json', 'x/evals.json')")
     assert not list(SKILLS.lost(tree_of({"pdf/SKILL.md": PDF, "pdf/evals/evals.json": []})))
 
 
@@ -350,8 +351,8 @@ def test_unusable_skill_and_broken_file_are_not_in_the_routing() -> None:
             "s/evals/trigger-eval.json": [{"query": "x", "should_trigger": True}],
         }
     )
-    assert [left.what for left in written.left_out] == ["skill", "skill", "skill", "file"]
-    assert [left.reason.rpartition("(")[2] for left in written.left_out] == [
+    assert [skipped_parts(left)[0] for left in written.left_out] == ["skill", "skill", "skill", "file"]
+    assert [left.rpartition("(")[2] for left in written.left_out] == [
         "'a')",
         "'b')",
         r"'n\nl')",

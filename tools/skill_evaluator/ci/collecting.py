@@ -27,7 +27,7 @@ from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.identifiers import BASELINE, invocation_of, moment
 from skill_evaluator.judges.modes.sentences import SentenceAnswers, SentencesJudge
 from skill_evaluator.library.cases import Case, load_cases
-from skill_evaluator.library.options import FormatOption, PlatformName, argument, on_platform, options, rare, words_of
+from skill_evaluator.library.options import FormatOption, PlatformName, argument, options, rare, words_of
 from skill_evaluator.providers import with_program
 from skill_evaluator.providers.redaction import result_or_error
 from skill_evaluator.records.archive import refusal_reason
@@ -61,7 +61,7 @@ class CollectRequest(CiOptions, FormatOption):
     plan: Path = rare("The file that `ci plan` wrote.", Path("plan.json"), metavar="FILE")
     plan_sha256: str | None = rare("The SHA-256 that the plan's file must have.", metavar="HEX")
     out: Path = rare("Folder for records and outcome.json.", Path("collected"), metavar="DIR")
-    platform: PlatformName | None = on_platform("write the job summary")
+    platform: PlatformName | None = rare("On GitHub Actions: also write the job summary.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -221,7 +221,7 @@ def propose(request: InitRequest, schemas: Mapping[str, str]) -> Proposal:
             ]
             return replace(_propose_own(names, files), searched=searched, lost=lost)
         if kinds := [*(["own"] if names else []), *(kind for kind, count in counts.items() if count)]:
-            lost = [str(item) for kind in kinds for item in SOURCES[kind].lost(tree)]
+            lost = [line for kind in kinds for line in SOURCES[kind].lost(tree)]
             if request.out and (cases := Path("fixtures").absolute()).is_dir():
                 lost.append(f"add --fixtures {cases} to each command")
             return replace(_propose_sources(request, kinds, files), searched=searched, lost=lost)

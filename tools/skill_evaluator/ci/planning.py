@@ -62,7 +62,7 @@ class PlanRequest(matrix.CiOptions, cli.FormatOption):
     pull_request: str | None = cli.rare("Plan drafts for the pull request with this merge commit.", metavar="COMMIT")
     drift: bool = cli.rare("Plan recorded versions again, to detect a changed model.", False)
     dry_run: bool = cli.rare("Plan jobs that make no call.", False)
-    platform: cli.PlatformName | None = cli.on_platform("write outputs, summary, annotations")
+    platform: cli.PlatformName | None = cli.rare("On GitHub Actions: also write outputs, summary, annotations.")
 
 
 def make_plan(request: PlanRequest) -> Plan:

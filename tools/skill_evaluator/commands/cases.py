@@ -76,7 +76,7 @@ def cases_import(options: CasesImportOptions) -> int:
 class CasesFetchOptions(cli.ConfigOption):
     """The options of `cases fetch`."""
 
-    platform: cli.PlatformName | None = cli.on_platform("write the commit as a step output")
+    platform: cli.PlatformName | None = cli.rare("On GitHub Actions: also write the commit as a step output.")
 
 
 def cases_fetch(options: CasesFetchOptions) -> int:

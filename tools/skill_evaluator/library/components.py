@@ -315,7 +315,7 @@ def load_component(
         digests=digests,
         checks=read_checks(dataset.checks, where.parent, where, ComponentError, inside, earlier=before),
         limits=limits,
-        inferred=(*answers.inferred, *map(str, written.left_out)),
+        inferred=(*answers.inferred, *written.left_out),
         program=written.program,
         origin=origin,
         files=tuple(root / path for path in written.files),

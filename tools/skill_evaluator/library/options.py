@@ -75,11 +75,6 @@ def rare(help: str, default: Any = None, *flags: str, **keywords: Any) -> Any:
     return option(help, default, *flags, group=RARE, **keywords)
 
 
-def on_platform(effect: str) -> Any:
-    """Declare the option that names the CI platform; `effect` completes its help text "On GitHub Actions: also …"."""
-    return rare(f"On GitHub Actions: also {effect}.")
-
-
 def argument(help: str, default: Any = dataclasses.MISSING, metavar: str | None = None) -> Any:
     """Declare a positional argument, which is required if it has no default."""
     shown = default not in _HIDDEN_DEFAULTS

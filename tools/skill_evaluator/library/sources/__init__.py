@@ -19,7 +19,7 @@ from skill_evaluator.library.config import DeclaredSource, SafetyLimits, Setting
 from skill_evaluator.library.sources.prompt_yml import PROMPT_YML
 from skill_evaluator.library.sources.promptfoo import PROMPTFOO
 from skill_evaluator.library.sources.skills import SKILLS
-from skill_evaluator.library.sources.tree import OWN, FileTree, SkippedItem, Source, SourceComponent, folder_tree
+from skill_evaluator.library.sources.tree import OWN, FileTree, Source, SourceComponent, folder_tree, skipped
 from skill_evaluator.repository import within
 from skill_evaluator.text import digest, nearest
 
@@ -48,9 +48,9 @@ class SourceLocation:
         written = self.source.read(tree, self.key)
         cases = written.cases
         rows = [row for row in cases.rows if not _matches(f"{self.name}/{row[0]}", self.leave_out)]
-        if not (skipped := len(cases.rows) - len(rows)):
+        if not (count := len(cases.rows) - len(rows)):
             return written
-        note = SkippedItem(what="cases", count=skipped, reason="leave_out in settings.yaml names it")
+        note = skipped("cases", "leave_out in settings.yaml names it", count)
         return replace(written, cases=replace(cases, rows=rows), left_out=(*written.left_out, note))
 
     def here(self, limits: SafetyLimits) -> SourceComponent:

@@ -17,12 +17,12 @@ from skill_evaluator.library.reading import as_list, parse_front_matter
 from skill_evaluator.library.sources.tree import (
     FileTree,
     SkipCollector,
-    SkippedItem,
     Source,
     SourceComponent,
     case_name,
     semver_of,
     sent_as_written,
+    skipped,
     stable_id,
     unique_name,
 )
@@ -59,13 +59,13 @@ def _find(tree: FileTree) -> dict[str, tuple[str, ...]]:
     return {**found, ROUTING: (ROUTING,)} if has_queries else found
 
 
-def _unused_evals(tree: FileTree) -> Iterator[SkippedItem]:
+def _unused_evals(tree: FileTree) -> Iterator[str]:
     used = {path for skill in _skills_in(tree) for path in _eval_files(tree, skill)}
     unused = [ascii(path) for path in tree.paths if posixpath.basename(path) == _EVALS and path not in used]
     if unused:
         advice = f"move them into evals/ beside their {_SKILL}, or into a folder with the skill's name"
         reason = f"no {_SKILL} belongs to these evals; {advice} ({listed(unused)})"
-        yield SkippedItem(what="file", reason=reason, count=len(unused))
+        yield skipped("file", reason, len(unused))
 
 
 def _skills_in(tree: FileTree) -> list[str]:
@@ -149,7 +149,7 @@ def _rows_in(content: Any, path: Path) -> list[Any]:
     return content
 
 
-def _not_sent(tree: FileTree, folder: str) -> Iterator[SkippedItem]:
+def _not_sent(tree: FileTree, folder: str) -> Iterator[str]:
     start = len(within(folder, ""))
     paths = [PurePosixPath(path[start:]) for path in tree.below(folder)]
     nested = {path.parent for path in paths if path.name == _SKILL} - {PurePosixPath()}
@@ -157,7 +157,7 @@ def _not_sent(tree: FileTree, folder: str) -> Iterator[SkippedItem]:
     resources = [path for path in own_paths if not _NO_RESOURCE.match(path) and not _asks_for_skill(path)]
     if resources:
         reason = f"only {_SKILL} is sent, not the files beside it, such as {resources[0]!a}"
-        yield SkippedItem(what="file", reason=reason, count=len(resources))
+        yield skipped("file", reason, len(resources))
 
 
 @dataclass(slots=True, kw_only=True)

@@ -115,17 +115,10 @@ def commit_tree(repository: Repository, commit: str, folder: str, limits: Safety
     return FileTree(where=location, paths=tuple(sorted(blobs)), read=read, limits=limits)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SkippedItem:
-    """A part of a source that is not used: its kind (`what`), the reason, and the count."""
-
-    what: str
-    reason: str
-    count: int = 1
-
-    def __str__(self) -> str:
-        text = f"left out: {self.what}{f' ({self.count:,})' if self.count > 1 else ''}: {self.reason}"
-        return " ".join(text.split())
+def skipped(kind: str, reason: str, count: int = 1) -> str:
+    """Return one line that parts of a kind are not used, with the reason and the number of parts."""
+    text = f"left out: {kind}{f' ({count:,})' if count > 1 else ''}: {reason}"
+    return " ".join(text.split())
 
 
 class SkipCollector(defaultdict[tuple[str, str], list[str]]):
@@ -134,14 +127,14 @@ class SkipCollector(defaultdict[tuple[str, str], list[str]]):
     def __init__(self) -> None:
         super().__init__(list)
 
-    def left_out(self) -> Iterator[SkippedItem]:
-        """Yield one item per kind and reason. The first names follow the reason in brackets."""
-        for (element, reason), names in self.items():
+    def left_out(self) -> Iterator[str]:
+        """Yield one line per kind and reason. The first names follow the reason in brackets."""
+        for (kind, reason), names in self.items():
             # `#3` is a name, not a count
             examples = listed([f"#{name}" if name.isdigit() else name for name in dict.fromkeys(filter(None, names))])
             text = f"{reason} ({examples})" if examples else reason
             if names:
-                yield SkippedItem(what=element, reason=text, count=len(names))
+                yield skipped(kind, text, len(names))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +149,7 @@ class SourceComponent:
     schema: Mapping[str, Any] | None = None
     checks: tuple[DeclaredCheck, ...] = ()
     cases: CaseRows = field(default_factory=CaseRows)  # with values as in cases.jsonl
-    left_out: tuple[SkippedItem, ...] = ()
+    left_out: tuple[str, ...] = ()  # one line per kind and reason
     hints: Mapping[str, Any] = field(default_factory=dict)  # the intended `model`, and its parameters by name
     program: ProgramUnderTest | None = None
     formerly: tuple[str, ...] = ()
@@ -174,13 +167,13 @@ def semver_of(text: str) -> str | None:
     return None
 
 
-def sent_as_written(texts: Iterable[str], filled: Collection[str] = ()) -> Iterator[SkippedItem]:
-    """Yield an item per command (!`…`) and per placeholder that is not in `filled`. Both are sent unchanged."""
+def sent_as_written(texts: Iterable[str], filled: Collection[str] = ()) -> Iterator[str]:
+    """Yield a line per command (!`…`) and per placeholder that is not in `filled`. Both are sent unchanged."""
     counts = Counter(placeholder for text in texts for placeholder in dict.fromkeys(_SENT.findall(text)))
     for placeholder, count in counts.items():
         if placeholder.strip("{} ") not in filled:
             action = "filling" if placeholder.startswith("{") else "running"
-            yield SkippedItem(what=f"{action} {placeholder}", reason="it is sent unchanged", count=count)
+            yield skipped(f"{action} {placeholder}", "it is sent unchanged", count)
 
 
 def unique_name(name: str, existing: Container[str]) -> str:
@@ -232,7 +225,7 @@ class Source:
     looks_for: str
     find: Callable[[FileTree], Mapping[str, tuple[str, ...]]]
     read: Callable[[FileTree, str], SourceComponent]
-    lost: Callable[[FileTree], Iterator[SkippedItem]] = lambda tree: iter(())
+    lost: Callable[[FileTree], Iterator[str]] = lambda tree: iter(())
 
 
 def written_own(front: FrontMatter, prompt: Prompt, path: str, schema: Any = None) -> SourceComponent:

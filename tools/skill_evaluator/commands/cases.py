@@ -1,7 +1,5 @@
 """`skill-evaluator cases`: draft cases, import cases from a table, and fetch cases from another repository."""
 
-from dataclasses import replace
-
 from skill_evaluator.api import library_of
 from skill_evaluator.errors import EXIT_OK, refuse
 from skill_evaluator.judges.workflows.requests import CasesDraftRequest
@@ -66,8 +64,7 @@ def cases_import(options: CasesImportOptions) -> int:
         print(f"inferred: {made.component.folder / 'schema.json'}; make it as strict as the outputs must be")
     written = agreed("Write the cases?", yes=options.yes)
     if written and not options.yes:
-        # invalid rows were reported by the first call
-        library_of(options).import_cases(replace(options, yes=True), on_problem=lambda _: None)
+        made.write()
     print("written" if written else "nothing was written; --yes writes them")
     return EXIT_OK
 

@@ -72,6 +72,12 @@ class ImportedCases:
     schema: str | None = None  # text of the inferred schema.json
     existing: int = 0  # number of skipped rows that are cases already
 
+    def write(self) -> None:
+        """Write the cases, and the schema.json if one is inferred. If a case cannot be written, write none."""
+        write_cases(self.folder, self.cases)
+        if self.schema is not None:
+            replace_text(self.component.folder / "schema.json", self.schema)
+
 
 def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> ImportedCases:
     """Make cases from the rows of a table. If `table.yes`, write them, and a schema.json if one is inferred.
@@ -98,15 +104,17 @@ def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> Impor
     cases = {case_id: files_of(case, component.output) for case_id, case in made.items()}
     advice = "choose other ids with --id COLUMN" + ("" if table.new else ", or import only the new rows with --new")
     folder = place_of_new(component, cases, advice)
-    if table.yes:
-        write_cases(folder, cases)
-        if schema is not None:
-            replace_text(component.folder / "schema.json", schema)
-    labelled = sum(case.labelled for case in made.values())
-    existing = len(valid) - len(made)
-    return ImportedCases(
-        component=component, folder=folder, cases=cases, labelled=labelled, schema=schema, existing=existing
+    imported = ImportedCases(
+        component=component,
+        folder=folder,
+        cases=cases,
+        labelled=sum(case.labelled for case in made.values()),
+        schema=schema,
+        existing=len(valid) - len(made),
     )
+    if table.yes:
+        imported.write()
+    return imported
 
 
 def _new_of(cases: Mapping[str, Case], table: CaseTable, component: Component) -> dict[str, Case]:

@@ -32,8 +32,10 @@ def options(cls: type[_Options]) -> type[_Options]:
     for name, hint in cls.__annotations__.items():
         metadata = getattr(cls.__dict__.get(name), "metadata", {})
         if not hasattr(hint, "__metadata__"):  # plain types only; `Annotated` has its own parameter
-            whole = [Parameter(converter=_whole_number)] if hint in (int, int | None) else []
-            cls.__annotations__[name] = Annotated[hint, metadata.get("parameter", Parameter(parse=False)), *whole]
+            hint = Annotated[hint, metadata.get("parameter", Parameter(parse=False))]
+        if hint.__origin__ in (int, int | None):
+            hint = Annotated[hint, Parameter(converter=_whole_number)]
+        cls.__annotations__[name] = hint
     return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
 
 
@@ -124,16 +126,13 @@ def _shared(help: str, *flags: str, **keywords: Any) -> Any:
     return option(help, None, *flags, **keywords).metadata["parameter"]
 
 
-_RARE_NUMBER: Any = {"group": RARE, "converter": _whole_number}
 SkipInvalid = Annotated[bool, _shared("Skip invalid rows with a warning.")]
 OnlyModels = Annotated[tuple[str, ...], _shared("Only this model, by id; repeatable.", "--model", "-m", metavar="ID")]
 Cases = Annotated[tuple[str, ...], _shared("Only cases whose id matches; repeatable.", "--case", metavar="GLOB")]
 Full = Annotated[bool, _shared("Print all rows and details (JSON always has them).")]
 MaxCost = Annotated[float | None, _shared("Maximum cost of all calls together, in USD.", metavar="USD")]
-MaxCalls = Annotated[int | None, _shared("Maximum number of calls; retries do not count.", **_RARE_NUMBER)]
-Concurrency = Annotated[
-    int | None, _shared("Calls at once per model; default 8, private hosts up to 256.", **_RARE_NUMBER)
-]
+MaxCalls = Annotated[int | None, _shared("Maximum number of calls; retries do not count.", group=RARE)]
+Concurrency = Annotated[int | None, _shared("Calls at once per model; default 8, private hosts up to 256.", group=RARE)]
 Batch = Annotated[bool, _shared("Use batch APIs: half the price, outputs within a day.")]
 Audits = Annotated[Path, _shared("Folder of audits.", metavar="DIR", group=RARE)]
 Judgements = Annotated[Path, _shared("Folder of judge runs.", metavar="DIR", group=RARE)]

@@ -113,12 +113,12 @@ class _Rule(NamedTuple):
 
 
 def _find(tree: FileTree) -> dict[str, tuple[str, ...]]:
-    found = {}
+    name_parts = {}
     for path in tree.paths:
         *folders, name = path.split("/")
         if match := _FILE.fullmatch(name):
-            found[path] = (*folders, match[1] or "prompt")
-    return found
+            name_parts[path] = (*folders, match[1] or "prompt")
+    return name_parts
 
 
 def _read(tree: FileTree, path: str) -> SourceComponent:

@@ -54,9 +54,9 @@ alone: {"skill": "<name>"}, or {"skill": null} if it calls for none of them.
 
 def _find(tree: FileTree) -> dict[str, tuple[str, ...]]:
     skills = _skills_in(tree)
-    found = {path: PurePosixPath(path).parts[:-1] or (_name_at_root(tree),) for path in skills}
+    name_parts = {path: PurePosixPath(path).parts[:-1] or (_name_at_root(tree),) for path in skills}
     has_queries = skills and any(map(_asks_for_skill, tree.paths))
-    return {**found, ROUTING: (ROUTING,)} if has_queries else found
+    return {**name_parts, ROUTING: (ROUTING,)} if has_queries else name_parts
 
 
 def _unused_evals(tree: FileTree) -> Iterator[str]:

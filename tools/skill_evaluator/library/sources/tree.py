@@ -148,7 +148,7 @@ class SourceComponent:
     output: Output | None = None
     schema: Mapping[str, Any] | None = None
     checks: tuple[DeclaredCheck, ...] = ()
-    cases: CaseRows = field(default_factory=CaseRows)  # with values as in cases.jsonl
+    cases: CaseRows = field(default_factory=CaseRows)  # values have the keys of cases.jsonl
     left_out: tuple[str, ...] = ()  # one line per kind and reason
     hints: Mapping[str, Any] = field(default_factory=dict)  # the intended `model`, and its parameters by name
     program: ProgramUnderTest | None = None

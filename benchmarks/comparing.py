@@ -27,7 +27,7 @@ from pathlib import Path
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
 component = load_component(Path(sys.argv[1]), "receipt-extraction", fixtures_dir=Path())
-assert len(load_cases(component, Path())) == int(sys.argv[2])
+assert len(load_cases(component)) == int(sys.argv[2])
 """
 
 

@@ -63,8 +63,8 @@ class Job:
 
 def requests_of(cases: int) -> list[Request]:
     """As the command makes them: replicate by replicate through the first `cases` cases."""
-    component = load_component(ROOT / "components", COMPONENT)
-    documents = load_cases(component, ROOT / "fixtures")[:cases]
+    component = load_component(ROOT / "components", COMPONENT, fixtures_dir=ROOT / "fixtures")
+    documents = load_cases(component)[:cases]
     return [
         replace(
             build_request(component, case),

@@ -49,8 +49,8 @@ def score_run(root: Path) -> None:
     from skill_evaluator.scoring.recording import Recorder
     from skill_evaluator.scoring.scorer import Scorer, open_scores
 
-    component = load_component(root / "components", NAME)
-    cases = load_cases(component, root / "fixtures")
+    component = load_component(root / "components", NAME, fixtures_dir=root / "fixtures")
+    cases = load_cases(component)
     with open_scores(component, cases, len(cases)) as scores:
         scorer = Scorer(scores, scores.cases, REPLICATES)
         for case_id, texts in json.loads((root / ANSWERS).read_text()).items():

@@ -77,7 +77,6 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "traceback",
     "importlib",
     "pydantic",
-    "skill_evaluator.library.sources",
     "skill_evaluator.providers.redaction",
     "skill_evaluator.providers.transport",
     "skill_evaluator.audit",

@@ -106,6 +106,8 @@ def test_missing_command_lists_the_commands(command: tuple[str, ...], library: L
         ),
         ("demo -n", "unknown option: -n; see skill-evaluator demo --help"),
         ("try a -n x", 'invalid value for -n: unable to convert "x" into int; see skill-evaluator try --help'),
+        ("try a -n 1.5", 'invalid value for -n: unable to convert "1.5" into int; see skill-evaluator try --help'),
+        ("try a -- -n 1", "options after -- are not read; write -n before it; see skill-evaluator try --help"),
         ("accept a --by", "parameter --by requires an argument; see skill-evaluator accept --help"),
         (
             "lint --format x",

@@ -82,7 +82,7 @@ def test_two_versions_of_a_program_are_measured_and_compared(library: Library) -
     assert worse.code == 3, (worse.out, worse.err)  # whichever model the program asks now
     assert "chain-2023 answered" not in worse.out + worse.err
     assert "runs both interleaved" not in worse.out
-    assert worse.err.count("is a program whose earlier files are not here") == 1
+    assert worse.err.count("is a program whose earlier files are not available") == 1
     assert [row["skill_version"] for row in library.rows()] == ["1.1.0", "1.0.0"]
 
 

@@ -17,7 +17,7 @@ from skill_evaluator.library.prompts import File, Prompt
 from skill_evaluator.text import digest
 
 from tests.library.test_cases import TRUTH, write_case
-from tests.support.components import component
+from tests.support.components import component, with_fixtures
 from tests.support.documents import a_bomb, a_pdf, a_png
 
 WEBP = b"RIFF\x1a\0\0\0WEBPVP8L\x0d\0\0\0\x2f\x04\xc0\x01\0\0\0\0\0\0\0\0\0"
@@ -31,7 +31,7 @@ def skill(tmp_path: Path) -> Component:
 
 def load(skill: Component, fixtures: Path, files: Mapping[str, str | bytes]) -> Case:
     write_case(fixtures / "receipts" / "cases" / "a", {"ground_truth.json": TRUTH, **files})
-    (case,) = load_cases(skill, fixtures)
+    (case,) = load_cases(with_fixtures(skill, fixtures))
     return case
 
 
@@ -77,7 +77,7 @@ def test_input_names_a_file_of_the_case(tmp_path: Path) -> None:
     folder = tmp_path / "f" / "receipts" / "cases" / "a"
     write_case(folder, {"inputs.json": inputs, "ground_truth.json": TRUTH})
     write_case(folder / "pages", {"scan.png": a_png()})
-    (case,) = load_cases(skill, tmp_path / "f")
+    (case,) = load_cases(with_fixtures(skill, tmp_path / "f"))
     assert [type(value) for value in case.inputs.values()] == [File, dict]
 
 
@@ -120,7 +120,7 @@ def test_file_over_the_limit_is_not_read(skill: Component, tmp_path: Path) -> No
     os.truncate(folder / "document.pdf", 500_000_000)
     began = time.monotonic()
     with pytest.raises(FixtureError, match=r"500,000,000 bytes; at most 20,000,000 are read \(limits.file_bytes"):
-        load_cases(skill, tmp_path / "f")
+        load_cases(with_fixtures(skill, tmp_path / "f"))
     assert time.monotonic() - began < 1
 
 
@@ -131,7 +131,7 @@ def as_text(folder: Path) -> Component:
 def test_text_of_a_pdf_changes_the_digests(skill: Component, tmp_path: Path) -> None:
     plain = load(skill, tmp_path / "f", {"document.pdf": a_pdf(["Shop A", "Total 9"])})
     other = as_text(tmp_path / "other")
-    (case,) = load_cases(other, tmp_path / "f")
+    (case,) = load_cases(with_fixtures(other, tmp_path / "f"))
     assert (case.document, case.files) == ("Shop A\n\nTotal 9", ())
     assert case.digest == digest(f"Shop A\n\nTotal 9\0{json.dumps(case.truth, separators=(',', ':'))}") != plain.digest
     assert other.digests["prompt"] != component(tmp_path / "same", prompt=prompt_without(other)).digests["prompt"]

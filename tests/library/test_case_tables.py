@@ -14,7 +14,7 @@ from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.scaffolding import declarations
 from skill_evaluator.library.tables import CaseRows, Columns, read_table
 
-from tests.support.components import NAME, SCHEMA, component
+from tests.support.components import NAME, SCHEMA, component, with_fixtures
 from tests.support.documents import a_pdf, a_png
 
 TRUTH = {"shop": "A", "total": 9}
@@ -39,7 +39,7 @@ def lines(*values: Any) -> str:
 
 
 def load(skill: Component, root: Path, *patterns: str) -> list[Case]:
-    return list(load_cases(skill, root / "f", patterns))
+    return list(load_cases(with_fixtures(skill, root / "f"), patterns))
 
 
 def folder(root: Path, case_id: str, **files: Any) -> None:
@@ -105,7 +105,7 @@ def test_unreadable_file_of_a_table_is_reported(skill: Component, tmp_path: Path
     for name in "abc":
         (tmp_path / "f" / NAME / f"{name}.pdf").write_bytes(b"%PDF-1.7 torn" if name == "b" else a_pdf("text"))
     problems: list[str] = []
-    cases = load_cases(skill, tmp_path / "f", on_problem=lambda problem: problems.append(str(problem)))
+    cases = load_cases(with_fixtures(skill, tmp_path / "f"), on_problem=lambda problem: problems.append(str(problem)))
     assert [case.id for case in cases] == ["a", "c"]
     assert ["b.pdf" in problem for problem in problems] == [True]
 
@@ -179,7 +179,7 @@ def test_undeclared_output_is_inferred_from_a_table(
     write(tmp_path, table, "cases.jsonl" if table.startswith("{") else "cases.csv")
     skill = component(Path(), prompt=TEXT, schema=None)
     assert skill.output == output
-    assert [case.truth for case in load_cases(skill, None)] == truths
+    assert [case.truth for case in load_cases(skill)] == truths
 
 
 def test_cells_without_schema_are_numbers_unless_a_zero_leads(tmp_path: Path) -> None:
@@ -317,7 +317,7 @@ def test_invalid_row_is_reported_and_the_others_read(skill: Component, tmp_path:
     folder(tmp_path, "c", document__md="C", ground_truth__json="{")
     write(tmp_path, lines({"id": "a", "document": "A"}, 7, {"id": "b"}, {"id": "d", "document": "D"}))
     problems: list[str] = []
-    cases = load_cases(skill, tmp_path / "f", on_problem=lambda problem: problems.append(str(problem)))
+    cases = load_cases(with_fixtures(skill, tmp_path / "f"), on_problem=lambda problem: problems.append(str(problem)))
     assert [case.id for case in cases] == ["a", "d"]
     assert [problem.split(": ")[0].rpartition("/")[2] for problem in problems] == [
         "cases.jsonl:2",

@@ -12,7 +12,7 @@ from skill_evaluator.library.cases import Case, cases_without_document, find_cas
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import SafetyLimits
 
-from tests.support.components import component
+from tests.support.components import component, with_fixtures
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = sorted(path.parent.name for path in (ROOT / "components").glob("*/schema.json"))
@@ -36,7 +36,7 @@ def load(
 ) -> list[Case]:
     for case_id, files in cases.items():
         write_case(fixtures / "receipts" / "cases" / case_id, files)
-    return list(load_cases(skill, fixtures, patterns))
+    return list(load_cases(with_fixtures(skill, fixtures), patterns))
 
 
 def test_case_is_read_as_written(skill: Component, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_invalid_case_is_refused(
 def test_cases_are_sorted_and_selected_by_pattern(skill: Component, tmp_path: Path) -> None:
     load(skill, tmp_path / "f", dict.fromkeys(("c2", "b", "a", "c1"), GOOD))
     for named, expected in (("", "a b c1 c2"), ("c*", "c1 c2"), ("c2 a", "a c2"), ("[ab]", "a b")):
-        cases = load_cases(skill, tmp_path / "f", tuple(named.split()))
+        cases = load_cases(with_fixtures(skill, tmp_path / "f"), tuple(named.split()))
         assert " ".join(case.id for case in cases) == expected, named
 
 
@@ -145,11 +145,11 @@ def test_missing_fixtures_are_refused(skill: Component, tmp_path: Path) -> None:
     with pytest.raises(
         FixtureError, match=r"no fixtures for component 'receipts': .*none is not a folder; see --fixtures"
     ):
-        load_cases(skill, tmp_path / "none")
+        load_cases(with_fixtures(skill, tmp_path / "none"))
     shared = component(tmp_path, datasets={"fixtures": "shared"})
     (tmp_path / "f").mkdir()
     with pytest.raises(FixtureError, match=r"no fixtures for component 'receipts': .*f/shared/cases missing; add "):
-        load_cases(shared, tmp_path / "f")
+        load_cases(with_fixtures(shared, tmp_path / "f"))
 
 
 SOURCE = {"input-source.md": "From the archive.", "expected.json": TRUTH}
@@ -172,11 +172,11 @@ def test_component_without_documents_is_not_evaluated_yet(
     if cases is not None:
         (tmp_path / "f" / "receipts" / "cases").mkdir(parents=True, exist_ok=True)
     with pytest.raises(NotEvaluatedError, match=f"'receipts' is not evaluated yet: {why}"):
-        load_cases(skill, tmp_path / "f")
+        load_cases(with_fixtures(skill, tmp_path / "f"))
     (skill.records_dir).mkdir()
     (skill.records_dir / "20260101T000000Z-abcdef-m.json").write_text("{}")
     with pytest.raises(FixtureError, match=f"no fixtures for component 'receipts', which has records: {why}"):
-        load_cases(skill, tmp_path / "f")
+        load_cases(with_fixtures(skill, tmp_path / "f"))
 
 
 def test_case_without_its_document_is_skipped(skill: Component, tmp_path: Path) -> None:
@@ -184,31 +184,31 @@ def test_case_without_its_document_is_skipped(skill: Component, tmp_path: Path) 
     place = tmp_path / "f" / "receipts" / "cases"
     assert cases_without_document([place]) == ["b"]
     with pytest.raises(NotEvaluatedError, match=r"case 'b' has input-source\.md and no document\.md"):
-        load_cases(skill, tmp_path / "f", ["b"])
+        load_cases(with_fixtures(skill, tmp_path / "f"), ["b"])
     (place / "b" / "input.json").write_text('{"raw": 9}')
-    assert [case.document for case in load_cases(skill, tmp_path / "f", ["b"])] == ['{"raw": 9}']
+    assert [case.document for case in load_cases(with_fixtures(skill, tmp_path / "f"), ["b"])] == ['{"raw": 9}']
 
 
 def test_cases_may_be_in_the_component(skill: Component, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(NotEvaluatedError, match=r": fixtures/receipts/cases and .*receipts/evals/cases missing"):
-        find_cases(skill, None)
+        find_cases(skill)
     write_case(skill.folder / "evals" / "cases" / "inside", GOOD)
-    assert [case.id for case in load_cases(skill, None)] == ["inside"]
+    assert [case.id for case in load_cases(skill)] == ["inside"]
     write_case(tmp_path / "fixtures" / "receipts" / "cases" / "beside", GOOD)
-    assert [case.id for case in load_cases(skill, None)] == ["beside"]
+    assert [case.id for case in load_cases(skill)] == ["beside"]
 
 
 def test_fixtures_may_be_shared(tmp_path: Path) -> None:
     skill = component(tmp_path, datasets={"fixtures": "shared"})
     write_case(tmp_path / "f" / "shared" / "cases" / "a", GOOD)
-    assert [case.id for case in load_cases(skill, tmp_path / "f")] == ["a"]
+    assert [case.id for case in load_cases(with_fixtures(skill, tmp_path / "f"))] == ["a"]
 
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_components_load_and_their_cases_give_a_reason(name: str) -> None:
     skill = load_component(ROOT / "components", name)
-    cases = load_cases(skill, ROOT / "fixtures")
+    cases = load_cases(with_fixtures(skill, ROOT / "fixtures"))
     assert len(cases) >= 10
     for case in cases:
         assert case.labelled, case.id
@@ -261,15 +261,15 @@ def test_unreviewed_case_is_read_but_not_evaluated(skill: Component, tmp_path: P
     draft = {"document.md": "Acme 2", "ground_truth.json": '{"shop": "Acme", "total": 2}'}
     write_case(folder / "draft-01", {**draft, "meta.json": '{"unreviewed": true, "topic": "food"}'})
     with pytest.raises(NotEvaluatedError, match="1 case drafted by a model and not reviewed"):
-        load_cases(skill, tmp_path / "fixtures")
+        load_cases(with_fixtures(skill, tmp_path / "fixtures"))
     write_case(folder / "b", draft)
     (folder.parent / "cases.jsonl").write_text(json.dumps({"id": "row", "document": "Bell 3", "unreviewed": True}))
-    assert [case.id for case in load_cases(skill, tmp_path / "fixtures")] == ["b"]
-    assert [case.id for case in read_cases(skill, tmp_path / "fixtures")] == ["b", "draft-01", "row"]
+    assert [case.id for case in load_cases(with_fixtures(skill, tmp_path / "fixtures"))] == ["b"]
+    assert [case.id for case in read_cases(with_fixtures(skill, tmp_path / "fixtures"))] == ["b", "draft-01", "row"]
     with pytest.raises(FixtureError, match="remove the key `unreviewed` there"):
-        accept_cases(skill, tmp_path / "fixtures", ["row"])
-    assert accept_cases(skill, tmp_path / "fixtures", ["draft-*"]) == ["draft-01"]
-    assert [case.id for case in load_cases(skill, tmp_path / "fixtures")] == ["b", "draft-01"]
+        accept_cases(with_fixtures(skill, tmp_path / "fixtures"), ["row"])
+    assert accept_cases(with_fixtures(skill, tmp_path / "fixtures"), ["draft-*"]) == ["draft-01"]
+    assert [case.id for case in load_cases(with_fixtures(skill, tmp_path / "fixtures"))] == ["b", "draft-01"]
     assert json.loads((folder / "draft-01" / "meta.json").read_text()) == {"topic": "food"}
 
 

@@ -25,7 +25,7 @@ def test_component_is_read_as_written(tmp_path: Path) -> None:
     assert (loaded.name, loaded.version, loaded.output) == (NAME, "1.2.0", "json")
     assert loaded.prompt.text == "Read the receipt."
     assert list(loaded.metrics) == ["schema_valid", "exact_match", "field_level_f1", "jaccard", "tree_similarity"]
-    assert (loaded.primary_metric, loaded.fixtures) == ("field_level_f1", NAME)
+    assert (loaded.primary_metric, loaded.case_files.fixtures) == ("field_level_f1", NAME)
     assert loaded.contract.conforms({"shop": "A", "total": 9})
     assert loaded.contract.errors({"shop": 5, "total": 9}) == ['/shop: 5 is not of types "null", "string"']
     assert loaded.leaderboard_path == loaded.folder / "leaderboard.json"
@@ -202,7 +202,7 @@ def test_declaration_changes_metrics_and_fields(tmp_path: Path) -> None:
         tmp_path, datasets={"metrics": ["exact_match", "jaccard"], "fixtures": "shared", "fields": fields}
     )
     assert list(loaded.metrics) == ["exact_match", "jaccard"]
-    assert (loaded.primary_metric, loaded.fixtures) == ("exact_match", "shared")
+    assert (loaded.primary_metric, loaded.case_files.fixtures) == ("exact_match", "shared")
     assert loaded.plan.leaves["shop"].casefold
     assert loaded.plan.arrays["items"].align == "ordered"
     assert loaded.digests["datasets"] != component(tmp_path / "other").digests["datasets"]

@@ -25,7 +25,7 @@ from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import DEFAULT_LIMITS, Settings, load_models, load_settings
 from skill_evaluator.library.rubrics import load_rubric
 from skill_evaluator.library.scenarios import load_scenario
-from skill_evaluator.library.sources import formats
+from skill_evaluator.library.sources import SOURCES
 from skill_evaluator.library.sources.tree import folder_tree
 from skill_evaluator.library.versions import read_version
 from skill_evaluator.records.archive import (
@@ -42,7 +42,7 @@ from skill_evaluator.runner.schedule import build_request
 from tests.audit.cubes import manifest
 from tests.ci.test_plan import PLAN
 from tests.judges.review.reviews import label, pair
-from tests.support.components import NAME, write_component
+from tests.support.components import NAME, with_fixtures, write_component
 from tests.support.hostile_files import spoilt
 from tests.support.json_values import quick
 from tests.support.library import ROOT
@@ -89,7 +89,7 @@ def _component(root: Path) -> Any:
 
 def _cases(root: Path) -> None:
     component = _component(root)
-    for case in load_cases(component, root / "fixtures"):
+    for case in load_cases(with_fixtures(component, root / "fixtures")):
         request = build_request(component, case)
         texts = [message.text for message in request.messages]
         json.dumps([*texts, request.schema], ensure_ascii=False).encode()  # as an API takes it
@@ -125,8 +125,8 @@ def _source(name: str) -> Callable[[Path], None]:
         if not (root / "skills" / "pdf" / "SKILL.md").exists():
             (root / "skills" / "pdf" / "SKILL.md").write_text(_SKILL)
         tree = folder_tree(root, DEFAULT_LIMITS)
-        for place in formats()[name].find(tree):
-            formats()[name].read(tree, place.key)
+        for key in SOURCES[name].find(tree):
+            SOURCES[name].read(tree, key)
 
     return read
 

@@ -18,7 +18,7 @@ from skill_evaluator.runner.prices import size_of
 from skill_evaluator.runner.schedule import build_request
 from skill_evaluator.text import digest
 
-from tests.support.components import component
+from tests.support.components import component, with_fixtures
 from tests.support.library import ROOT
 
 SECTIONS = """---
@@ -60,7 +60,7 @@ def case(tmp_path: Path, skill: Component, files: Mapping[str, Any]) -> Case:
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
-    return load_cases(skill, tmp_path / "fixtures")[0]
+    return load_cases(with_fixtures(skill, tmp_path / "fixtures"))[0]
 
 
 def sent(skill: Component, asked: Case) -> list[tuple[str, str]]:

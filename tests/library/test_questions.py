@@ -10,7 +10,7 @@ from skill_evaluator.library.cases import Case, find_cases, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.runner.schedule import build_request
 
-from tests.support.components import NAME, component, write_component
+from tests.support.components import NAME, component, with_fixtures, write_component
 
 PROMPT = f"---\nname: {NAME}\nversion: 1.0.0\noutput: choice\n---\nAnswer with one letter.\n"
 QUESTION = {"id": "france", "question": "Capital of France?", "options": ["Lyon", "Nice", "Paris"], "answer": "C"}
@@ -30,7 +30,7 @@ def write(folder: Path, *lines: Any) -> Path:
 
 def load(root: Path, *lines: Any) -> tuple[Case, ...]:
     write(root / "f" / NAME, *lines)
-    return load_cases(choice(root), root / "f")
+    return load_cases(with_fixtures(choice(root), root / "f"))
 
 
 def test_question_line_becomes_a_case(tmp_path: Path) -> None:
@@ -97,12 +97,12 @@ def test_questions_may_sit_in_the_component(tmp_path: Path, monkeypatch: pytest.
     skill = choice(tmp_path)
     expected = r"not evaluated yet: .* fixtures/receipts/questions\.jsonl and .*evals/questions\.jsonl missing"
     with pytest.raises(NotEvaluatedError, match=expected):
-        find_cases(skill, None)
+        find_cases(skill)
     path = write(skill.folder / "evals", QUESTION)
-    assert find_cases(skill, None) == [path]
-    assert [case.id for case in load_cases(skill, None, ["fr*"])] == ["france"]
+    assert find_cases(skill) == [path]
+    assert [case.id for case in load_cases(skill, ["fr*"])] == ["france"]
     with pytest.raises(FixtureError, match="no case matches --case 'peru'"):
-        load_cases(skill, None, ["peru"])
+        load_cases(skill, ["peru"])
 
 
 def test_choice_is_ranked_by_exact_match_and_sends_no_schema(tmp_path: Path) -> None:

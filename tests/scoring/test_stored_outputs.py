@@ -68,8 +68,8 @@ def _load(name: str, files: Mapping[str, Any], folder: Path) -> Loaded:
         place = folder / path.replace("NAME", name)
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(content if isinstance(content, str) else json.dumps(content))
-    component = load_component(folder / "components", name, DEFAULT_LIMITS)
-    cases = {case.id: case for case in load_cases(component, folder / "fixtures")}
+    component = load_component(folder / "components", name, DEFAULT_LIMITS, folder / "fixtures")
+    cases = {case.id: case for case in load_cases(component)}
     return component, cases, AnswerScorer(component, cases.values())
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,10 @@ def write_component(
 def component(root: Path, *, limits: SafetyLimits = DEFAULT_LIMITS, **parts: Any) -> Component:
     folder = write_component(root, **parts)
     return load_component(folder.parent, folder.name, limits)
+
+
+def with_fixtures(component: Component, folder: Path) -> Component:
+    return replace(component, case_files=replace(component.case_files, fixtures_dir=folder))
 
 
 def case(case_id: str, truth: Any = None, *, labelled: bool = True) -> Case:

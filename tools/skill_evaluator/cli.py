@@ -13,7 +13,7 @@ from importlib import import_module
 from inspect import cleandoc
 from typing import Any, NamedTuple, NoReturn, get_type_hints
 
-from cyclopts import App, CycloptsError, MissingArgumentError, UnusedCliTokensError
+from cyclopts import App, CycloptsError, MissingArgumentError, UnknownOptionError, UnusedCliTokensError
 from cyclopts.help import DefaultFormatter, HelpPanel
 
 from skill_evaluator import __version__
@@ -140,6 +140,10 @@ def _message(problem: CycloptsError) -> str:
     if isinstance(problem, MissingArgumentError) and problem.argument and not problem.keyword:
         name = problem.argument.name
         return f"missing option {name}" if problem.argument.index is None else f"missing {name[2:].upper()}"
+    if isinstance(problem, UnknownOptionError):
+        option = problem.token.keyword
+        if any(option in argument.names for argument in problem.argument_collection):
+            return f"options after -- are not read; write {option} before it"
     problem.verbose = False
     line = str(problem).rstrip(".")
     return line[:1].lower() + line[1:]

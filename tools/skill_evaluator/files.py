@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic_core import ErrorDetails, from_json, to_json
+from pydantic_core import ErrorDetails
 
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError, StorageError
 from skill_evaluator.text import finite_float, key_path, listed, nearest, refuse_constant
@@ -136,12 +136,6 @@ def _load_json(text: str, *, finite: bool = True) -> Any:
     too_deep = f"it is nested more than {_MAX_JSON_LEVELS} levels deep"
     if len(text) > _MAX_JSON_COMMAS and text.count(",") > _MAX_JSON_COMMAS:
         raise ValueError(f"it has more than {_MAX_JSON_COMMAS:,} values, or commas in its texts")
-    if finite and "\\" not in text:
-        with contextlib.suppress(ValueError):  # the parser below locates errors
-            (value,) = from_json(f"[{text}]", allow_inf_nan=False)  # accepts 201 levels: the added list and 200 more
-            written = to_json(value)  # lacks the colon of a duplicate key; 1e999 becomes Infinity
-            if written.count(b":") == text.count(":") and b"Infinity" not in written:
-                return value
 
     def refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members = dict(pairs)

@@ -8,11 +8,11 @@ import pytest
 from skill_evaluator.checks import DeclaredCheck, passes, read_checks
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.library.config import DEFAULT_LIMITS
-from skill_evaluator.library.sources import formats
+from skill_evaluator.library.sources import SOURCES
 from skill_evaluator.library.sources.tree import FileTree, SourceComponent, folder_tree
 from skill_evaluator.parsing import Parsed
 
-PROMPT_YML = formats()["prompt_yml"]
+PROMPT_YML = SOURCES["prompt_yml"]
 MESSAGES = "messages: [{role: user, content: 'Say {{input}}'}]\n"
 
 
@@ -26,7 +26,7 @@ def written(text: str) -> SourceComponent:
 
 def passed(file: SourceComponent, answer: str) -> bool:
     """Return whether an answer to the first test passes all checks, held against them as in a run."""
-    declared = [DeclaredCheck.model_validate(check) for check in file.rows[0][2]["checks"]]
+    declared = [DeclaredCheck.model_validate(check) for check in file.cases.rows[0][2]["checks"]]
     checks = read_checks([*file.checks, *declared], Path(), Path("x"), ComponentError, lambda path: path)
     return all(passes(check, answer, Parsed()) for check in checks)
 
@@ -93,16 +93,16 @@ def test_whole_file_is_read_and_unused_keys_are_named() -> None:
     file = written(WHOLE)
     assert file.version is None
     assert file.prompt.inputs == ("persona", "user name", "input")
-    assert [message.text for message in file.prompt.filled(file.rows[0][2]["inputs"])] == [
+    assert [message.text for message in file.prompt.filled(file.cases.rows[0][2]["inputs"])] == [
         "You are kind.",
         "Ann asks: Hi {{persona}} {{#if x}}",
     ]
-    assert [(case_id, line) for case_id, line, _ in file.rows] == [("Hi-persona-6f75df", 13), ("No-d03360", 14)]
-    assert file.rows[1][2]["checks"] == [{"id": "says-hello", "contains": "bye", "ignore_case": True}]
+    assert [(case_id, line) for case_id, line, _ in file.cases.rows] == [("Hi-persona-6f75df", 13), ("No-d03360", 14)]
+    assert file.cases.rows[1][2]["checks"] == [{"id": "says-hello", "contains": "bye", "ignore_case": True}]
     assert [check.id for check in file.checks] == ["says-hello-2"]
     assert (file.output, file.schema) == ("json", {"type": "object", "required": ["reply"]})
     assert file.hints == {"model": "openai/gpt-4o-mini", "max_output_tokens": 50, "temperature": 0.5, "top_p": 1}
-    assert [left.split(";")[0] for left in map(str, file.left_out)] == [
+    assert [left.split(";")[0] for left in file.left_out] == [
         "left out: key: gh models eval has no such key (seed)",
         "left out: column: no message and no evaluator with a text names it (expected)",
         "left out: test: it has no value for a variable of the messages, which would be sent unfilled (#3)",
@@ -115,7 +115,7 @@ def test_whole_file_is_read_and_unused_keys_are_named() -> None:
 
 def test_prompt_without_tests_has_no_case() -> None:
     file = written("messages: [{role: user, content: 'Compare {{a}} and {{b}}'}]\nmodel: openai/gpt-4o\n")
-    assert (file.prompt.inputs, file.rows, file.output, file.left_out) == (("a", "b"), (), "text", ())
+    assert (file.prompt.inputs, file.cases.rows, file.output, file.left_out) == (("a", "b"), [], "text", ())
 
 
 def test_prompt_files_are_found_by_their_ending() -> None:
@@ -128,7 +128,7 @@ def test_prompt_files_are_found_by_their_ending() -> None:
         "x/d.prompt.yml.bak",
     )
     places = PROMPT_YML.find(tree_of(dict.fromkeys(paths, "")))
-    assert [place.parts for place in places] == [("prompt",), ("x", "a"), ("x", "b"), ("x", "c")]
+    assert list(places.values()) == [("prompt",), ("x", "a"), ("x", "b"), ("x", "c")]
 
 
 HOSTILE = {
@@ -165,13 +165,13 @@ def test_variable_may_have_any_name(name: str) -> None:
         f"messages: [{{role: user, content: {json.dumps(f'<{{{{{name}}}}}>')}}}]\n"
         f"testData: [{{{json.dumps(name)}: 1}}, {{{json.dumps(name)}: '{{{{x}}}}'}}]\n"
     )
-    assert [file.prompt.filled(row["inputs"])[-1].text for _, _, row in file.rows] == ["<1>", "<{{x}}>"]
+    assert [file.prompt.filled(row["inputs"])[-1].text for _, _, row in file.cases.rows] == ["<1>", "<{{x}}>"]
 
 
 def test_case_id_is_the_id_name_or_input_of_a_test() -> None:
     tests = ["{id: first one, input: a}", "{name: b, input: b}", "{input: Sum up}", "{input: Sum up}"]
     for before in ([], ["{input: new}"]):
-        rows = written(f"{MESSAGES}testData: [{', '.join([*before, *tests])}]\n").rows[len(before) :]
+        rows = written(f"{MESSAGES}testData: [{', '.join([*before, *tests])}]\n").cases.rows[len(before) :]
         assert [case_id for case_id, _, _ in rows] == ["first-one", "b", "Sum-up-e84840", "Sum-up-e84840-2"]
 
 
@@ -183,8 +183,8 @@ def test_evaluator_without_a_name_is_named_by_its_text() -> None:
 
 def test_empty_document_is_skipped_by_its_number() -> None:
     file = written("messages: [{role: user, content: '{{document}}'}]\ntestData: [{document: ' '}, {document: a}]\n")
-    assert [case_id for case_id, _, _ in file.rows] == ["a-c9eca4"]
-    assert [left.reason.rpartition(" ")[2] for left in file.left_out] == ["(#1)"]
+    assert [case_id for case_id, _, _ in file.cases.rows] == ["a-c9eca4"]
+    assert [left.rpartition(" ")[2] for left in file.left_out] == ["(#1)"]
 
 
 def test_large_file_is_refused_and_many_are_found_quickly(tmp_path: Path) -> None:

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.library.config import DEFAULT_LIMITS
-from skill_evaluator.library.sources import formats, promptfoo
+from skill_evaluator.library.sources import SOURCES, promptfoo
 from skill_evaluator.library.sources.tree import FileTree, SourceComponent
 
+from tests.library.sources import skipped_parts
 from tests.support.hostile_files import deep_yaml, laughing_yaml
 
-SOURCE = formats()["promptfoo"]
+SOURCE = SOURCES["promptfoo"]
 CONFIG = "promptfooconfig.yaml"
 KEY = "sk-proj-Zq8vN3xT7mK2pL5w"
 
@@ -34,11 +35,11 @@ def config(**keys: Any) -> dict[str, Any]:
 
 def checks_of(*asserts: Any, **test: Any) -> list[dict[str, Any]]:
     written = read(config(tests=[{"vars": {"word": "hi"}, "assert": list(asserts), **test}]))
-    return [{key: value for key, value in check.items() if key != "id"} for check in written.rows[0][2]["checks"]]
+    return [{key: value for key, value in check.items() if key != "id"} for check in written.cases.rows[0][2]["checks"]]
 
 
 def left_out(written: SourceComponent) -> dict[str, tuple[int, str]]:
-    return {left.what: (left.count, left.reason) for left in written.left_out}
+    return {kind: (count, reason) for kind, count, reason in map(skipped_parts, written.left_out)}
 
 
 # What promptfoo 0.121.20 sends by its echo provider, written down by hand: defaults, lists, files, CSV.
@@ -79,18 +80,20 @@ SENT = [
 
 def test_messages_equal_those_of_promptfoo() -> None:
     tree = tree_of(ORACLE)
-    assert [place.key for place in SOURCE.find(tree)] == [f"{CONFIG}#{number}" for number in (1, 2, 3)]
+    assert list(SOURCE.find(tree)) == [f"{CONFIG}#{number}" for number in (1, 2, 3)]
     written = SOURCE.read(tree, f"{CONFIG}#1")
-    assert [written.prompt.filled(row["inputs"])[0].text for _, _, row in written.rows] == SENT
+    assert [written.prompt.filled(row["inputs"])[0].text for _, _, row in written.cases.rows] == SENT
     second = SOURCE.read(tree, f"{CONFIG}#3")
-    assert second.prompt.filled(second.rows[0][2]["inputs"])[0].text == "PRE Second a\nx French y SUF"
+    assert second.prompt.filled(second.cases.rows[0][2]["inputs"])[0].text == "PRE Second a\nx French y SUF"
     assert second.path == "p/several.txt"
     assert second.files == (CONFIG, "p/several.txt")
     assert not written.left_out
 
 
 def test_columns_called_expected_are_asserts() -> None:
-    rows = {row["inputs"]["word"]: row["checks"] for _, _, row in SOURCE.read(tree_of(ORACLE), f"{CONFIG}#1").rows}
+    rows = {
+        row["inputs"]["word"]: row["checks"] for _, _, row in SOURCE.read(tree_of(ORACLE), f"{CONFIG}#1").cases.rows
+    }
     assert [check["id"] for check in rows["w1"]] == ["contains-word", "expected", "expected2"]
     assert rows["w1"][2]["equals"] == "note: hi"
     assert {"contains": "Hello", "ignore_case": True, "id": "expected"} in rows["w2"]
@@ -99,16 +102,16 @@ def test_columns_called_expected_are_asserts() -> None:
 def test_shared_assert_is_one_line_of_a_report() -> None:
     tests = [{"vars": {"word": word, "day": f"on {word}"}} for word in ("Mon", "Tue")]
     shared = [{"type": "contains", "value": "{{day}}"}, {"type": "equals", "value": "{{word}}", "metric": "Is right"}]
-    rows = read(config(tests=tests, defaultTest={"assert": shared})).rows
+    rows = read(config(tests=tests, defaultTest={"assert": shared})).cases.rows
     assert [[check["id"] for check in row["checks"]] for _, _, row in rows] == [["contains-day", "is-right"]] * 2
     assert [row["checks"][0]["contains"] for _, _, row in rows] == ["on Mon", "on Tue"]
 
 
 def test_case_id_stays_when_a_test_is_inserted_before() -> None:
     tests = [{"vars": {"word": "one"}}, {"vars": {"word": "two"}}, {"vars": {"word": "x"}, "description": "the last"}]
-    before = [case_id for case_id, _, _ in read(config(tests=tests)).rows]
+    before = [case_id for case_id, _, _ in read(config(tests=tests)).cases.rows]
     first = {"vars": {"word": "new", "lang": "en"}}
-    after = [case_id for case_id, _, _ in read(config(tests=[first, *tests])).rows]
+    after = [case_id for case_id, _, _ in read(config(tests=[first, *tests])).cases.rows]
     assert before == after[1:]
     assert before[0].startswith("one-")
     assert before[2] == "the-last"
@@ -128,13 +131,13 @@ def test_case_id_stays_when_a_test_is_inserted_before() -> None:
     ],
 )
 def test_values_are_read_as_javascript_reads_yaml(written: str, sent: str) -> None:
-    [(_, _, row)] = read(f"prompts: ['Say {{{{word}}}}']\ntests:\n- vars: {{word: {written}, other: x}}\n").rows
+    [(_, _, row)] = read(f"prompts: ['Say {{{{word}}}}']\ntests:\n- vars: {{word: {written}, other: x}}\n").cases.rows
     assert row["inputs"]["word"] == sent
 
 
 def test_csv_with_repeated_columns_is_refused() -> None:
     written = read(config(tests="t.csv"), t_csv="word,lang\na,b\nc\n")
-    assert [row["inputs"] for _, _, row in written.rows] == [{"word": "a", "lang": "b"}]
+    assert [row["inputs"] for _, _, row in written.cases.rows] == [{"word": "a", "lang": "b"}]
     assert left_out(written).keys() == {"row of a CSV"}
     with pytest.raises(ComponentError, match=r"t\.csv:1: every column needs a unique name"):
         read(config(tests="t.csv"), t_csv="word,word\na,b\n")
@@ -190,7 +193,7 @@ def test_assert_becomes_a_check(declared: dict[str, Any], check: dict[str, Any])
 def test_unsupported_assert_is_named(declared: dict[str, Any], reason: str) -> None:
     tests = [{"vars": {"word": word}, "assert": [declared, {"type": "contains", "value": "y"}]} for word in "ab"]
     written = read(config(tests=tests))
-    assert [len(row["checks"]) for _, _, row in written.rows] == [1, 1]
+    assert [len(row["checks"]) for _, _, row in written.cases.rows] == [1, 1]
     count, why = left_out(written)[f"{declared['type']} assert"]
     assert count == 2
     assert reason in why
@@ -198,7 +201,7 @@ def test_unsupported_assert_is_named(declared: dict[str, Any], reason: str) -> N
 
 def test_equal_asserts_count_once() -> None:
     asserts = [{"type": "contains", "value": value} for value in ("a b", "A b", "a b")]
-    [(_, _, row)] = read(config(tests=[{"vars": {"word": "x"}, "assert": asserts}])).rows
+    [(_, _, row)] = read(config(tests=[{"vars": {"word": "x"}, "assert": asserts}])).cases.rows
     assert row["checks"] == [{"contains": "a b", "id": "contains-a-b"}, {"contains": "A b", "id": "contains-a-b-2"}]
 
 
@@ -240,10 +243,10 @@ def test_unsupported_prompt_is_refused_by_name(keys: dict[str, Any], reason: str
 
 def test_configuration_that_is_a_program_is_refused() -> None:
     tree = tree_of({"evals/promptfooconfig.js": "module.exports = {}", "evals/other-promptfoo.yaml": "prompts: [x]"})
-    [place] = SOURCE.find(tree)
-    assert place.parts == ("evals", "evals")
+    [(key, parts)] = SOURCE.find(tree).items()
+    assert parts == ("evals", "evals")
     with pytest.raises(ComponentError, match="is a program"):
-        SOURCE.read(tree, place.key)
+        SOURCE.read(tree, key)
 
 
 @pytest.mark.parametrize(
@@ -262,7 +265,7 @@ def test_configuration_that_is_a_program_is_refused() -> None:
 )
 def test_test_with_its_own_provider_is_skipped(test: dict[str, Any], reason: str) -> None:
     written = read(config(tests=[{"vars": {"word": "hi"}}, {"vars": {"word": "x"}, **test}]))
-    assert len(written.rows) == 1
+    assert len(written.cases.rows) == 1
     [(count, why)] = left_out(written).values()
     assert count == 1
     assert reason in why
@@ -302,7 +305,7 @@ def test_skipped_tests_count_towards_the_limit(monkeypatch: pytest.MonkeyPatch) 
 
 def test_circular_test_files_are_refused() -> None:
     written = read(config(tests="file://a.yaml"), a_yaml="- file://a.yaml\n- vars: {word: x}\n")
-    assert len(written.rows) == 1
+    assert len(written.cases.rows) == 1
     assert left_out(written)["entry of tests"][0] == 1
     with pytest.raises(ComponentError, match="not a mapping"):
         read("file://promptfooconfig.yaml")
@@ -313,7 +316,7 @@ def test_hostile_configuration_is_one_line(text: str) -> None:
     for path in (CONFIG, "t.yaml"):
         files = {CONFIG: json.dumps(config(tests="t.yaml")), path: text}
         with pytest.raises(ComponentError) as problem:
-            SOURCE.read(tree_of(files), SOURCE.find(tree_of(files))[0].key)
+            SOURCE.read(tree_of(files), next(iter(SOURCE.find(tree_of(files)))))
         assert "\n" not in str(problem.value)
         if not text.strip() or text[0] in "[-":
             break

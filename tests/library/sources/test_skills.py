@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.library.sources import formats
+from skill_evaluator.library.sources import SOURCES
 from skill_evaluator.library.sources.skills import ROUTING
 from skill_evaluator.library.sources.tree import FileTree, SourceComponent, semver_of
 
-SKILLS = formats()["skills"]
+from tests.library.sources import skipped_parts
+
+SKILLS = SOURCES["skills"]
 PDF = "---\nname: pdf\ndescription: Reads PDFs.\n---\n# PDFs\n\nSay what stands in them.\n"
 XLSX = "---\nname: xlsx\ndescription: Reads sheets.\n---\nRead the sheet.\n"
 
@@ -28,11 +30,11 @@ def read_with(evals: Any, skill: str = PDF) -> SourceComponent:
 
 
 def told(written: SourceComponent) -> dict[str, int]:
-    return {f"{left.what}: {left.reason}": left.count for left in written.left_out}
+    return {f"{kind}: {reason}": count for kind, count, reason in map(skipped_parts, written.left_out)}
 
 
 def checks_in(written: SourceComponent) -> list[list[Mapping[str, Any]]]:
-    return [list(row["checks"]) for _, _, row in written.rows]
+    return [list(row["checks"]) for _, _, row in written.cases.rows]
 
 
 def queries_of(files: Mapping[str, Any]) -> SourceComponent:
@@ -41,7 +43,7 @@ def queries_of(files: Mapping[str, Any]) -> SourceComponent:
 
 def test_skill_is_named_by_its_folder() -> None:
     places = SKILLS.find(tree_of({"SKILL.md": PDF, "plugins/a/skills/xlsx/SKILL.md": XLSX, "readme.md": ""}))
-    assert {place.key: place.parts for place in places} == {
+    assert places == {
         "SKILL.md": ("pdf",),
         "plugins/a/skills/xlsx/SKILL.md": ("plugins", "a", "skills", "xlsx"),
     }
@@ -97,9 +99,9 @@ def test_eval_is_a_case_and_expectation_a_sentence() -> None:
             ],
         }
     )
-    assert [(case_id, line) for case_id, line, _ in written.rows] == [("1", 1), ("two", 2), ("c-pdf-9faffa", 3)]
-    assert written.rows[0][2]["document"] == "What is a.pdf?"
-    assert written.rows[0][2]["expected_output"] == "A bill."
+    assert [(case_id, line) for case_id, line, _ in written.cases.rows] == [("1", 1), ("two", 2), ("c-pdf-9faffa", 3)]
+    assert written.cases.rows[0][2]["document"] == "What is a.pdf?"
+    assert written.cases.rows[0][2]["expected_output"] == "A bill."
     assert checks_in(written) == [
         [{"expect": "It is a bill."}],
         [{"expect": "It is a letter."}],
@@ -150,9 +152,9 @@ def test_unsupported_expectation_is_skipped_with_the_reason(said: Any, reason: s
     written = read_with([{"id": 1, "prompt": "Go.", "expectations": [said, "It went."]}])
     assert checks_in(written) == [[{"expect": "It went."}]]
     (left,) = written.left_out
-    assert (left.what, left.count) == ("check", 1)
-    assert reason in left.reason
-    assert left.reason.endswith("(#1)")
+    assert left.startswith("left out: check: ")
+    assert reason in left
+    assert left.endswith("(#1)")
 
 
 def test_eval_that_needs_more_than_a_text_is_skipped() -> None:
@@ -168,7 +170,7 @@ def test_eval_that_needs_more_than_a_text_is_skipped() -> None:
             "Go.",
         ]
     )
-    assert [case_id for case_id, _, _ in written.rows] == ["6"]
+    assert [case_id for case_id, _, _ in written.cases.rows] == ["6"]
     assert told(written) == {
         "eval: it has files outside the folder of the skill (#1, #2)": 2,
         "eval: it needs a live system (#3)": 1,
@@ -191,7 +193,7 @@ def test_files_named_by_an_eval_are_sent_with_it() -> None:
     beside = {"pdf/references/a.md": "Long.", "pdf/b.xlsx": "", "other.md": "x"}
     texts = tree_of({"pdf/SKILL.md": PDF, "pdf/evals/evals.json": evals, **beside})
     written = SKILLS.read(replace(texts, read=read), "pdf/SKILL.md")
-    assert [row["document"] for _, _, row in written.rows] == ["Use 0.\n\nreferences/a.md:\nLong."]
+    assert [row["document"] for _, _, row in written.cases.rows] == ["Use 0.\n\nreferences/a.md:\nLong."]
     counts = told(written)
     assert counts["file: an eval names it, and it is too large or not text (b.xlsx)"] == 1
     assert sum(n for why, n in counts.items() if "files outside the folder of the skill" in why) == 2
@@ -200,7 +202,7 @@ def test_files_named_by_an_eval_are_sent_with_it() -> None:
 def test_evals_of_a_skill_with_tools_are_skipped() -> None:
     skill = PDF.replace("name: pdf", "name: pdf\nallowed-tools: [Bash, Read]")
     written = read_with([{"id": 1, "prompt": "Go."}], skill)
-    assert written.rows == ()
+    assert not written.cases.rows
     assert told(written) == {"eval: its skill uses tools: ['Bash', 'Read'] (#1)": 1}
 
 
@@ -232,17 +234,17 @@ def test_evals_of_a_skill_are_found_in_every_layout() -> None:
         {"evals/evals.json": {"skill_name": "pdf", "evals": evals}},
     ):
         tree = tree_of({"skills/pdf/SKILL.md": PDF, "skills/xlsx/SKILL.md": XLSX, **files})
-        assert len(SKILLS.read(tree, "skills/pdf/SKILL.md").rows) == 1, files
-        assert SKILLS.read(tree, "skills/xlsx/SKILL.md").rows == ()
+        assert len(SKILLS.read(tree, "skills/pdf/SKILL.md").cases.rows) == 1, files
+        assert not SKILLS.read(tree, "skills/xlsx/SKILL.md").cases.rows
         assert not list(SKILLS.lost(tree))
 
 
 def test_evals_without_a_skill_are_reported() -> None:
     tree = tree_of({"pdf/SKILL.md": PDF, "evals/evals.json": {"skill_name": "liar", "evals": []}, "x/evals.json": "{"})
-    assert [place.key for place in SKILLS.find(tree)] == ["pdf/SKILL.md"]
+    assert list(SKILLS.find(tree)) == ["pdf/SKILL.md"]
     (lost,) = SKILLS.lost(tree)
-    assert (lost.what, lost.count) == ("file", 2)
-    assert lost.reason.endswith("('evals/evals.json', 'x/evals.json')")
+    assert lost.startswith("left out: file (2): no SKILL.md belongs to these evals")
+    assert lost.endswith("('evals/evals.json', 'x/evals.json')")
     assert not list(SKILLS.lost(tree_of({"pdf/SKILL.md": PDF, "pdf/evals/evals.json": []})))
 
 
@@ -281,13 +283,13 @@ def test_query_expects_its_skill_another_or_none() -> None:
         {"query": "Open e.", "should_trigger": 1},
     ]
     written = queries_of({**files, "pdf/evals/trigger_eval.json": queries})
-    assert [(case_id, row["document"]) for case_id, _, row in written.rows] == [
+    assert [(case_id, row["document"]) for case_id, _, row in written.cases.rows] == [
         ("pdf-1", "Read a.pdf."),
         ("pdf-2", "Add these up."),
         ("pdf-3", "Open b.xlsx."),
         ("pdf-4", "Hello!"),
     ]
-    assert [row["checks"][0]["json"] for _, _, row in written.rows] == [
+    assert [row["checks"][0]["json"] for _, _, row in written.cases.rows] == [
         {"at": "/skill", "equals": "pdf"},
         {"at": "/skill", "not_equals": "pdf"},
         {"at": "/skill", "equals": "xlsx"},
@@ -316,7 +318,7 @@ def test_skills_of_one_name_are_named_by_folder() -> None:
     written = queries_of({**files, "b/pdf/evals/trigger-eval.json": queries, "d/xlsx/evals/trigger-eval.json": queries})
     assert written.schema is not None
     assert written.schema["properties"]["skill"]["enum"] == ["a/pdf", "b/pdf", "xlsx", None]
-    assert [row["checks"][0]["json"]["equals"] for _, _, row in written.rows] == ["b/pdf", "xlsx"]
+    assert [row["checks"][0]["json"]["equals"] for _, _, row in written.cases.rows] == ["b/pdf", "xlsx"]
 
 
 def test_queries_about_all_skills_name_theirs() -> None:
@@ -327,7 +329,7 @@ def test_queries_about_all_skills_name_theirs() -> None:
         {"query": "C.", "should_trigger": False},
     ]
     written = queries_of({**files, "evals/trigger-eval.json": rows})
-    assert [row["checks"][0]["json"]["equals"] for _, _, row in written.rows] == ["pdf", None, None]
+    assert [row["checks"][0]["json"]["equals"] for _, _, row in written.cases.rows] == ["pdf", None, None]
     nobody = queries_of({**files, "evals/trigger-eval.json": [{"query": "A.", "should_trigger": True}]})
     assert told(nobody) == {"trigger eval: it names no skill (trigger-eval-A-c846dd)": 1}
 
@@ -335,7 +337,7 @@ def test_queries_about_all_skills_name_theirs() -> None:
 def test_two_files_of_queries_are_both_read() -> None:
     queries = [{"query": "Go.", "should_trigger": True}]
     files = {"SKILL.md": PDF, "evals/trigger-eval.json": queries, "evals/trigger-eval-fuzzy.json": queries}
-    assert [case_id for case_id, _, _ in queries_of(files).rows] == ["pdf-Go-57ba0c", "pdf-Go-57ba0c-2"]
+    assert [case_id for case_id, _, _ in queries_of(files).cases.rows] == ["pdf-Go-57ba0c", "pdf-Go-57ba0c-2"]
 
 
 def test_unusable_skill_and_broken_file_are_not_in_the_routing() -> None:
@@ -349,15 +351,15 @@ def test_unusable_skill_and_broken_file_are_not_in_the_routing() -> None:
             "s/evals/trigger-eval.json": [{"query": "x", "should_trigger": True}],
         }
     )
-    assert [left.what for left in written.left_out] == ["skill", "skill", "skill", "file"]
-    assert [left.reason.rpartition("(")[2] for left in written.left_out] == [
+    assert [skipped_parts(left)[0] for left in written.left_out] == ["skill", "skill", "skill", "file"]
+    assert [left.rpartition("(")[2] for left in written.left_out] == [
         "'a')",
         "'b')",
         r"'n\nl')",
         "'pdf/evals/trigger-eval.json')",
     ]
     assert written.prompt.digest
-    assert len(written.rows) == 1
+    assert len(written.cases.rows) == 1
 
 
 def test_too_long_descriptions_are_one_error() -> None:

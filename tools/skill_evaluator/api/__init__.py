@@ -422,8 +422,8 @@ class Library:
         component = self.component(skill)
         if accept:
             refuse_fetched(self.settings.fixtures, self.fixtures)
-            return accept_cases(component, self.fixtures, accept)
-        return [str(folder) for folder in unreviewed_cases(component, self.fixtures)]
+            return accept_cases(component, accept)
+        return [str(folder) for folder in unreviewed_cases(component)]
 
     def fetch_cases(self, platform: PlatformName | None = None) -> tuple[str, str, Path] | None:
         """Fetch the cases that settings.yaml names in another repository; return the repository, commit and folder.

@@ -270,7 +270,7 @@ class Judges:
         folder = find_run(run, self.components)
         skill, limits = read_component_manifest(folder).skill, load_settings(self.config).limits
         component = load_component(self.components, skill, limits, self.fixtures)
-        return pin_outputs(folder, component, load_cases(component, self.fixtures, cases))
+        return pin_outputs(folder, component, load_cases(component, cases))
 
     def queue_for_review(
         self, file: Path, dimensions: Sequence[str] = (), *, sample: int | None = None, seed: int = 0

@@ -261,7 +261,7 @@ class DrawnAudit:
 def read_benchmark(folders: AuditFolders, name: str) -> LabelledBenchmark:
     """Read a benchmark and its cases that have a ground truth; raise AuditError if no case has one."""
     component = load_component(folders.components, name, folders.limits, folders.fixtures)
-    cases = load_cases(component, folders.fixtures)
+    cases = load_cases(component)
     labelled = {case.id: case for case in cases if case.labelled}
     if not labelled:
         raise AuditError(f"no case of the benchmark '{name}' has a ground truth, which scores require")

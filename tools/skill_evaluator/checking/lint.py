@@ -121,7 +121,7 @@ def lint_component(
         return LintResult(name=name, not_evaluated=str(reason))
     except SkillEvaluatorError as problem:
         return LintResult(name=name, problems=[str(problem)])
-    read, waiting, not_evaluated, case_problems = _read_cases(component, fixtures)
+    read, waiting, not_evaluated, case_problems = _read_cases(component)
     cases = [case for case in read if not case.unreviewed]
     if read and not cases and not case_problems:
         not_evaluated = f"component '{name}' is not evaluated yet: no case is reviewed"
@@ -132,11 +132,12 @@ def lint_component(
     with _collect(settings_problems):
         stale += _stale_outputs(component, cases)
     labelled = sum(case.labelled for case in cases)
+    has_no_array = component.schema is not None and not component.plan.arrays
     return LintResult(
         name=name,
         version=component.version,
         output=component.output,
-        metrics=list(component.metrics),
+        metrics=[name for name in component.metrics if name != "jaccard" or not has_no_array],
         primary_metric=component.primary_metric,
         inferred=component.inferred,
         lines=plan_lines(component, declared),
@@ -158,12 +159,12 @@ def lint_component(
     )
 
 
-def _read_cases(component: Component, fixtures: Path | None) -> tuple[list[Case], list[str], str | None, list[str]]:
+def _read_cases(component: Component) -> tuple[list[Case], list[str], str | None, list[str]]:
     """Return (cases, ids of cases without document, reason why no case is evaluated or None, problems)."""
     cases, waiting, not_evaluated, case_problems = list[Case](), list[str](), None, list[SkillEvaluatorError]()
     try:
-        waiting += [] if component.output == "choice" else cases_without_document(find_cases(component, fixtures))
-        cases += read_cases(component, fixtures, on_problem=case_problems.append)
+        waiting += [] if component.output == "choice" else cases_without_document(find_cases(component))
+        cases += read_cases(component, on_problem=case_problems.append)
     except NotEvaluatedError as reason:
         not_evaluated = str(reason)
     except SkillEvaluatorError as problem:

@@ -26,7 +26,7 @@ from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.identifiers import BASELINE, invocation_of, moment
 from skill_evaluator.judges.modes.sentences import SentenceAnswers, SentencesJudge
 from skill_evaluator.library.cases import Case, load_cases
-from skill_evaluator.library.options import FormatOption, PlatformName, argument, on_platform, options, rare, words_of
+from skill_evaluator.library.options import FormatOption, PlatformName, argument, options, rare, words_of
 from skill_evaluator.providers import with_program
 from skill_evaluator.providers.redaction import result_or_error
 from skill_evaluator.records.archive import refusal_reason
@@ -63,7 +63,7 @@ class CollectRequest(CiOptions, FormatOption):
     plan: Path = rare("The file that `ci plan` wrote.", Path("plan.json"), metavar="FILE")
     plan_sha256: str | None = rare("The SHA-256 that the plan's file must have.", metavar="HEX")
     out: Path = rare("Folder for records and outcome.json.", Path("collected"), metavar="DIR")
-    platform: PlatformName | None = on_platform("write the job summary")
+    platform: PlatformName | None = rare("On GitHub Actions: also write the job summary.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,7 +240,7 @@ def _lost_values(
     """Return one lost value of each of the first three lost fields. `runs` are baseline and candidate with outputs."""
     (before, old_outputs), (after, new_outputs) = runs
     component = request.component(after.skill)
-    cases = load_cases(component, request.fixtures)
+    cases = load_cases(component)
     changes = list(answer_changes(component, cases, before, after, (old_outputs, new_outputs)))
     changes.sort(key=lambda change: (change.score_after or 0.0) - (change.score_before or 0.0))
     lost = []
@@ -324,7 +324,7 @@ def _record(
     model = next((model for model in configuration.models if model.id == manifest.model_id), None)
     if model is None:
         raise PlanError(f"model '{manifest.model_id}' is no longer in models.yaml; check out the plan's commit")
-    cases = {case.id: case for case in load_cases(component, checkout.fixtures)}
+    cases = {case.id: case for case in load_cases(component)}
     present = {case_id: case.digest for case_id, case in cases.items() if case_id in manifest.cases}
     digests = manifest.digests if manifest.role == BASELINE else journal.input_digests(component, model)
     changed = manifest.differences(manifest.model_copy(update={"cases": present, "digests": digests}))
@@ -338,7 +338,7 @@ def _record(
     outcomes = [outputs[call] for call in planned if call in outputs]
     judged = _judged(run, outputs, run_cases, checkout)
     scorecard = score_outcomes(component, run_cases, manifest.replicates, outcomes, judged.scores, until)
-    recorder = Recorder.of(component, configuration, checkout.fixtures)
+    recorder = Recorder.of(component, configuration)
     stopped = judged.stopped if len(outcomes) == len(planned) else "; ".join(remarks) or "calls are missing"
     record = recorder.record(model, manifest, scorecard, stopped=stopped, judge=judged.summary)
     takes_time = TOO_COSTLY in record.reasons or any(map(takes_programs, run_cases))

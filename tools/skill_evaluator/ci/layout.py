@@ -22,7 +22,7 @@ from skill_evaluator.library import scaffolding
 from skill_evaluator.library.config import DeclaredSource, Model, Settings, load_models, load_settings
 from skill_evaluator.library.options import COMPONENTS, CONFIG, argument, flag, option, options
 from skill_evaluator.library.reading import parse_yaml, yaml_text
-from skill_evaluator.library.sources import NOT_READ, component_names, formats, source_of
+from skill_evaluator.library.sources import NOT_READ, SOURCES, component_names, source_of
 from skill_evaluator.library.sources.tree import folder_tree
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.processes import map_in_processes
@@ -209,10 +209,10 @@ def propose(request: InitRequest, schemas: Mapping[str, str]) -> Proposal:
     request = replace(request, folder=folder.absolute(), out=request.out and request.out.absolute())
     with chdir(folder):
         names = component_names(COMPONENTS)
-        tree, sources = folder_tree(Path(), load_settings(CONFIG).limits), formats()
-        counts = {kind: len(source.find(tree)) for kind, source in sources.items() if kind != "own"}
+        tree = folder_tree(Path(), load_settings(CONFIG).limits)
+        counts = {kind: len(source.find(tree)) for kind, source in SOURCES.items() if kind != "own"}
         searched = [(f"{COMPONENTS}/<name>/prompt.md", len(names))]
-        searched += [(sources[kind].looks_for, count) for kind, count in counts.items()]
+        searched += [(SOURCES[kind].looks_for, count) for kind, count in counts.items()]
         if names and not request.out:
             lost = [
                 f"left out: {pattern} ({count:,}); docs/sources.md explains how to read both"
@@ -221,7 +221,7 @@ def propose(request: InitRequest, schemas: Mapping[str, str]) -> Proposal:
             ]
             return replace(_propose_own(names, files), searched=searched, lost=lost)
         if kinds := [*(["own"] if names else []), *(kind for kind, count in counts.items() if count)]:
-            lost = [str(item) for kind in kinds for item in sources[kind].lost(tree)]
+            lost = [line for kind in kinds for line in SOURCES[kind].lost(tree)]
             if request.out and (cases := Path("fixtures").absolute()).is_dir():
                 lost.append(f"add --fixtures {cases} to each command")
             return replace(_propose_sources(request, kinds, files), searched=searched, lost=lost)

@@ -56,7 +56,7 @@ class LintRequest(cli.LibraryOptions):
     base: str | None = cli.option("Check only components that changed since this commit.", metavar="COMMIT")
     no_cases: bool = cli.rare("Check only versions and records, not schemas and cases.", False)
     fix: bool = cli.flag("Resolve conflict markers in leaderboard.json.")
-    platform: cli.PlatformName | None = cli.on_platform("annotate the files with problems")
+    platform: cli.PlatformName | None = cli.rare("On GitHub Actions: also annotate the files with problems.")
     strict: bool = cli.flag("Also fail for unready components and outdated workflows.")
 
 

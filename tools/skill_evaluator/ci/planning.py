@@ -85,7 +85,7 @@ class PlanRequest(CiOptions, cli.FormatOption):
     pull_request: str | None = cli.rare("Plan drafts for the pull request with this merge commit.", metavar="COMMIT")
     drift: bool = cli.rare("Plan recorded versions again, to detect a changed model.", False)
     dry_run: bool = cli.rare("Plan jobs that make no call.", False)
-    platform: cli.PlatformName | None = cli.on_platform("write outputs, summary, annotations")
+    platform: cli.PlatformName | None = cli.rare("On GitHub Actions: also write outputs, summary, annotations.")
     out: Path = cli.rare("File to write the plan to.", Path("plan.json"), metavar="FILE")
 
 
@@ -282,7 +282,7 @@ def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Ite
         try:
             component = request.component(skill)
             archive = request.archive(component)
-            cases = load_cases(component, request.fixtures)
+            cases = load_cases(component)
             refusal = refusal_reason(archive.entries, component.version, component.digests["prompt"])
             if refusal is not None:
                 raise PlanError(f"component '{skill}' {refusal}")
@@ -629,7 +629,7 @@ def _refuse_code(component: Component, cases: Sequence[Case], folder: str, chang
         raise PlanError(
             f"component '{component.name}' is a program, which would run with keys; merge the pull request first"
         )
-    related = changed_here | {path for path in changed if component.fixtures in PurePosixPath(path).parts}
+    related = changed_here | {path for path in changed if component.case_files.fixtures in PurePosixPath(path).parts}
     declaring = {
         path for path in related if any(fnmatch(PurePosixPath(path).name, name) for name in _CAN_DECLARE_CHECKS)
     }

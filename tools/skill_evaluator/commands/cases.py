@@ -1,7 +1,5 @@
 """`skill-evaluator cases`: draft cases, import cases from a table, and fetch cases from another repository."""
 
-from dataclasses import replace
-
 from skill_evaluator.api import library_of
 from skill_evaluator.errors import EXIT_OK, refuse
 from skill_evaluator.judges.workflows.requests import CasesDraftRequest
@@ -60,14 +58,13 @@ def cases_import(options: CasesImportOptions) -> int:
         print(f"  {case_id}: {', '.join(files)}")
     if len(made.cases) > _SHOWN:
         print(f"  … and {len(made.cases) - _SHOWN} more, up to {list(made.cases)[-1]}")
-    for (what, reason), count in made.left_out.items():
-        print(f"left out: {counted(count, what)}: {reason}")
+    if made.existing:
+        print(f"left out: {counted(made.existing, 'row')}: it is a case already")
     if made.schema is not None:
         print(f"inferred: {made.component.folder / 'schema.json'}; make it as strict as the outputs must be")
     written = agreed("Write the cases?", yes=options.yes)
     if written and not options.yes:
-        # invalid rows were reported by the first call
-        library_of(options).import_cases(replace(options, yes=True), on_problem=lambda _: None)
+        made.write()
     print("written" if written else "nothing was written; --yes writes them")
     return EXIT_OK
 
@@ -76,7 +73,7 @@ def cases_import(options: CasesImportOptions) -> int:
 class CasesFetchOptions(cli.ConfigOption):
     """The options of `cases fetch`."""
 
-    platform: cli.PlatformName | None = cli.on_platform("write the commit as a step output")
+    platform: cli.PlatformName | None = cli.rare("On GitHub Actions: also write the commit as a step output.")
 
 
 def cases_fetch(options: CasesFetchOptions) -> int:

@@ -95,7 +95,7 @@ class ReportOptions(cli.ConfigOption):
     published: bool = cli.rare(
         "With --platform: --unpublished remarks on unpushed records.", True, negative="--unpublished"
     )
-    platform: cli.PlatformName | None = cli.on_platform("write the job summary")
+    platform: cli.PlatformName | None = cli.rare("On GitHub Actions: also write the job summary.")
     format: Format = cli.option("Format of the result.", "markdown", group=cli.COMMON)
 
 

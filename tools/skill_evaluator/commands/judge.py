@@ -95,7 +95,7 @@ def judge_rubric(options: requests.RubricDraftRequest) -> int:
 @cli.options
 class JudgeLintOptions(cli.FormatOption, cli.ConfigOption):
     files: tuple[Path, ...] = cli.argument("Rubrics; default: all of .evaluator/rubrics.", (), "FILE")
-    platform: cli.PlatformName | None = cli.on_platform("annotate the rubrics with remarks")
+    platform: cli.PlatformName | None = cli.rare("On GitHub Actions: also annotate the rubrics with remarks.")
 
 
 def judge_lint(options: JudgeLintOptions) -> int:

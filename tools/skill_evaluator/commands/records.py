@@ -186,7 +186,7 @@ def accept(options: AcceptOptions) -> int:
 
 @cli.options
 class ExplainOptions(cli.LibraryOptions):
-    run: str = cli.argument("A run folder, or the id of a run in evals/results.")
+    run: str = cli.argument("A run's folder or id; a component lists its runs.")
     case: str | None = cli.option("Show this case, field by field.", metavar="ID")
     field: str | None = cli.option("Show this field in all cases; `lint` lists the fields.", metavar="PATH")
     full: cli.Full = False

@@ -200,7 +200,7 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
     component = apply_scenario(component, config, manifest.scenario)
     configuration = with_program(configuration, component)
     run = journal.saved_run(folder, component, {model.id: model for model in configuration.models})
-    cases = {case.id: case.as_used(run.manifest.inputs) for case in load_cases(component, fixtures)}
+    cases = {case.id: case.as_used(run.manifest.inputs) for case in load_cases(component)}
     run_cases = _cases_of(folder, run.manifest.cases, cases, "scored")
     changed = journal.changes_since(run, component, cases)
     if run.manifest.role is not None:  # a rerun or baseline has an earlier prompt by design
@@ -214,7 +214,7 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
     judged = _read_judged_run(run, judged_items(run_cases, answered.values()), configuration, config)
     scorecard = score_outcomes(component, run_cases, run.manifest.replicates, outcomes, judged.scores)
     stopped = judged.stopped if len(outcomes) == len(planned) else "unfinished: calls are missing"
-    recorder = Recorder.of(component, configuration, fixtures)
+    recorder = Recorder.of(component, configuration)
     record = recorder.record(run.model, run.manifest, scorecard, stopped=stopped, judge=judged.summary)
     write_record(folder / journal.RECORD, record)
     return Finished(run=run, record=record, record_path=folder / journal.RECORD), component
@@ -232,7 +232,7 @@ def explain(
     _refuse_unknown(manifest, case, field)
     settings = load_settings(config)
     component = load_component(components, manifest.skill, settings.limits, fixtures)
-    cases = {case.id: case.as_used(manifest.inputs) for case in load_cases(component, fixtures)}
+    cases = {case.id: case.as_used(manifest.inputs) for case in load_cases(component)}
     current_digests = {name: digest for name, digest in component.digests.items() if name != "datasets"}
     digests = {**manifest.digests, **current_digests}
     if manifest.skill_version != component.version and "prompt" in manifest.digests:  # another version, another prompt

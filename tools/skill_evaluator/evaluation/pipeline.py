@@ -175,7 +175,7 @@ def call_and_score(planned: Sequence[ComponentRun], inputs: Inputs, watch: Watch
             lambda run, case_id: build_request(components[run.manifest.run_id], scores.cases[case_id]),
             lambda run, replicate: scorers[run.manifest.run_id].add(replicate),
         )
-        recorder = Recorder.of(component, inputs, request.fixtures)
+        recorder = Recorder.of(component, inputs)
         finished = []
         for run in runs:
             scorer, failure = scorers.pop(run.manifest.run_id), failures[run.manifest.run_id]

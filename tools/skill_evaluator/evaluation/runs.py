@@ -80,7 +80,7 @@ def read_inputs(request: EvaluationRequest) -> Inputs:
     with tolerating_git():  # fails before any paid call
         Repository(component.files[0])
     patterns = () if request.resumed else request.cases  # a resumed run has its cases in its manifest
-    cases = load_cases(component, request.fixtures, patterns)
+    cases = load_cases(component, patterns)
     check_leaderboard(component)
     models = select_models(configuration.models, request.models)
     if request.batch:

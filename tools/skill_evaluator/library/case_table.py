@@ -4,7 +4,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,7 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
 
     def columns_for(self, component: Component) -> Columns:
         """Return the columns of the cases. An input without an option has its column of datasets.json or its name."""
-        inputs = {name: name for name in component.prompt.inputs} | component.columns.inputs
+        inputs = {name: name for name in component.prompt.inputs} | component.case_files.columns.inputs
         default_name = next(iter(inputs)) if len(inputs) == 1 else DOCUMENT
         for name, equals, column in (part.partition("=") for part in self.document):
             inputs[name if equals else default_name] = column if equals else name
@@ -70,7 +70,13 @@ class ImportedCases:
     cases: NewCases  # texts of the files by case id and file name
     labelled: int  # number of cases with a ground truth
     schema: str | None = None  # text of the inferred schema.json
-    left_out: Mapping[tuple[str, str], int] = field(default_factory=dict)  # number of skipped rows by (kind, reason)
+    existing: int = 0  # number of skipped rows that are cases already
+
+    def write(self) -> None:
+        """Write the cases, and the schema.json if one is inferred. If a case cannot be written, write none."""
+        write_cases(self.folder, self.cases)
+        if self.schema is not None:
+            replace_text(self.component.folder / "schema.json", self.schema)
 
 
 def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> ImportedCases:
@@ -83,38 +89,38 @@ def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> Impor
         raise ComponentError(f"there are {len(names)} components in {table.components}; name one with --skill NAME")
     limits = load_settings(table.config).limits
     component = load_component(table.components, table.skill or names[0], limits, table.fixtures)
-    limit, schema, skipped = limits.size_of("document_bytes"), None, {}
+    limit, schema = limits.size_of("document_bytes"), None
     columns = table.columns_for(component)
     read = read_table(table.file, columns, limit, on_problem, "; name the column of an input with --input NAME=COLUMN")
     names = [*columns.named, *(TRUTHS if columns.truth is None else ())]
     rows = [(at, line, {name: row[name] for name in names if name in row}) for at, line, row in read.rows]
     read = replace(read, rows=rows)
-    if component.schema is None and not sources_at(place_of_new(component, table.fixtures, (), "")):
+    if component.schema is None and not sources_at(place_of_new(component, (), "")):
         component = replace(component, output=read.output or component.output)
         truths = list(read.truths(component.output, None))
         schema = inferred_schema(truths, table.file) if truths and component.output == "json" else None
-    made = cases_of_table(read, component, on_problem)
-    if table.new:
-        new = _new_of(made, table, component)
-        skipped = {("row", "it is a case already"): len(made) - len(new)} if len(made) > len(new) else {}
-        made = new
+    valid = cases_of_table(read, component, on_problem)
+    made = _new_of(valid, table, component) if table.new else valid
     cases = {case_id: files_of(case, component.output) for case_id, case in made.items()}
     advice = "choose other ids with --id COLUMN" + ("" if table.new else ", or import only the new rows with --new")
-    folder = place_of_new(component, table.fixtures, cases, advice)
-    if table.yes:
-        write_cases(folder, cases)
-        if schema is not None:
-            replace_text(component.folder / "schema.json", schema)
-    labelled = sum(case.labelled for case in made.values())
-    return ImportedCases(
-        component=component, folder=folder, cases=cases, labelled=labelled, schema=schema, left_out=skipped
+    folder = place_of_new(component, cases, advice)
+    imported = ImportedCases(
+        component=component,
+        folder=folder,
+        cases=cases,
+        labelled=sum(case.labelled for case in made.values()),
+        schema=schema,
+        existing=len(valid) - len(made),
     )
+    if table.yes:
+        imported.write()
+    return imported
 
 
 def _new_of(cases: Mapping[str, Case], table: CaseTable, component: Component) -> dict[str, Case]:
     """Return the cases that the component does not have yet, by id. Without an id column, compare their digests."""
     try:
-        existing = read_cases(component, table.fixtures, on_problem=lambda _: None)
+        existing = read_cases(component, on_problem=lambda _: None)
     except NotEvaluatedError:
         return dict(cases)
     numbered = table.id is None
@@ -122,14 +128,14 @@ def _new_of(cases: Mapping[str, Case], table: CaseTable, component: Component) -
     return {name: case for name, case in cases.items() if (case.digest if numbered else name) not in existing_ids}
 
 
-def place_of_new(component: Component, fixtures: Path | None, case_ids: Iterable[str], advice: str) -> Path:
+def place_of_new(component: Component, case_ids: Iterable[str], advice: str) -> Path:
     """Return the folder for new cases. Raise FixtureError for multiple choice, or if it has one of `case_ids`."""
     if component.output == "choice":
         raise FixtureError(
             f"component '{component.name}' has multiple-choice questions: add lines to questions.jsonl instead; "
             "for a fixed list of labels use `output: json` with an enum in schema.json"
         )
-    folders = component.case_files(fixtures).places()
+    folders = component.case_files.places()
     folder = next(filter(sources_at, folders), folders[0])
     if existing := [case_id for case_id in case_ids if (folder / case_id).exists()]:
         raise FixtureError(f"{folder / existing[0]} exists already; {advice}")
@@ -167,20 +173,20 @@ def files_of(case: Case, output: Output) -> dict[str, str]:
     return {**files, "ground_truth.json": json_text(case.truth)} if case.labelled else files
 
 
-def unreviewed_cases(component: Component, fixtures: Path | None) -> dict[Path, Case]:
+def unreviewed_cases(component: Component) -> dict[Path, Case]:
     """Return the unreviewed cases by path. The path is the case's folder, or `<file>/<id>` for a row or question."""
     try:
-        cases, sources = read_cases(component, fixtures), find_cases(component, fixtures)
+        cases, sources = read_cases(component), find_cases(component)
     except NotEvaluatedError:
         return {}
     folders = {folder.name: folder for source in sources for folder in case_folders(source)}
     return {folders.get(case.id, sources[-1] / case.id): case for case in cases if case.unreviewed}
 
 
-def accept_cases(component: Component, fixtures: Path | None, patterns: Sequence[str]) -> list[str]:
+def accept_cases(component: Component, patterns: Sequence[str]) -> list[str]:
     """Accept the cases whose ids match a glob in `patterns`. Return their ids. Raise FixtureError for a table's row."""
     accepted = []
-    for folder, case in unreviewed_cases(component, fixtures).items():
+    for folder, case in unreviewed_cases(component).items():
         if not any(fnmatchcase(case.id, pattern) for pattern in patterns):
             continue
         if not folder.is_dir():

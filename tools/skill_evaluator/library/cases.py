@@ -194,13 +194,13 @@ def text_of(value: Any) -> str:
 
 
 def load_cases(
-    component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), on_problem: ProblemHandler = refuse
+    component: Component, patterns: Sequence[str] = (), on_problem: ProblemHandler = refuse
 ) -> tuple[Case, ...]:
     """Read a component's reviewed cases, sorted by id. `patterns` are globs of ids; if it is empty, read all.
 
     Raise the errors of `read_cases`. If all selected cases are unreviewed, raise the error for no cases.
     """
-    cases = read_cases(component, fixtures_dir, patterns, on_problem)
+    cases = read_cases(component, patterns, on_problem)
     reviewed = tuple(case for case in cases if not case.unreviewed)
     if cases and not reviewed:
         advice = f"see `skill-evaluator review cases {component.name}`"
@@ -209,30 +209,30 @@ def load_cases(
 
 
 def read_cases(
-    component: Component, fixtures_dir: Path | None, patterns: Sequence[str] = (), on_problem: ProblemHandler = refuse
+    component: Component, patterns: Sequence[str] = (), on_problem: ProblemHandler = refuse
 ) -> tuple[Case, ...]:
     """Read a component's cases, reviewed or not, sorted by id. `patterns` are globs of ids; without any, read all.
 
     `on_problem` receives the FixtureError of each invalid case. Raise FixtureError if a pattern matches no case. If no
     selected case has a document, raise FixtureError for a component with records, else NotEvaluatedError.
     """
-    sources = find_cases(component, fixtures_dir)
+    sources, files = find_cases(component), component.case_files
     where = listed([str(source) for source in sources])
     if component.output == "choice":
         questions = _read_questions(sources[0], component, on_problem)
         ids = _select([case.id for case in questions], patterns, where)
         return tuple(case for case in questions if case.id in ids)
     folders = {folder.name: folder for source in sources for folder in case_folders(source)}
-    table = component.rows
+    table = files.rows
     for source in sources:
         if source.suffix and source != table.path:
-            table = read_table(source, component.columns, component.limits.size_of("document_bytes"), on_problem)
+            table = read_table(source, files.columns, component.limits.size_of("document_bytes"), on_problem)
     ids = _select([*folders, *(case_id for case_id, _, _ in table.rows)], patterns, where)
     waiting = ids.intersection(cases_without_document(sources))
     if ids == waiting:
         pending = f"case '{min(waiting)}' has {SOURCE} and no document.md" if waiting else ""
         raise _without_cases(component, pending or f"{where} has no cases; {_ADVICE}")
-    root = row_root = component.case_files(fixtures_dir).root(sources[0])
+    root = row_root = files.root(sources[0])
     if component.origin:
         row_root = ConfinedFolder(component.origin.root, FixtureError, follow_links=component.limits.follow_links)
     selected = replace(table, rows=[row for row in table.rows if row[0] in ids])
@@ -320,32 +320,32 @@ def cases_without_document(sources: Iterable[Path]) -> list[str]:
     return [folder.name for folder in folders if not any((folder / name).exists() for name in (*DOCUMENTS, INPUTS))]
 
 
-def find_cases(component: Component, fixtures_dir: Path | None) -> list[Path]:
+def find_cases(component: Component) -> list[Path]:
     """Return the paths of the case folder and the table of cases that exist, or of the questions file.
 
     If none exists, raise NotEvaluatedError, or FixtureError if there are records or `fixtures` is declared. Raise
     FixtureError for two tables.
     """
-    is_choice = component.output == "choice"
+    is_choice, files = component.output == "choice", component.case_files
+    fixtures_dir, rows = files.fixtures_dir, files.rows
     if fixtures_dir is not None and not fixtures_dir.is_dir():
         raise FixtureError(
             f"no fixtures for component '{component.name}': {fixtures_dir} is not a folder; see --fixtures DIR"
         )
-    files = component.case_files(fixtures_dir)
     candidates = files.places(QUESTIONS if is_choice else "cases")
     sources = [path for path in candidates if path.is_file()][:1] if is_choice else files.sources()
-    sources = [*sources, *([component.rows.path] if component.rows.rows else [])]
+    sources = [*sources, *([rows.path] if rows.rows else [])]
     if len(tables := [str(source) for source in sources if source.suffix]) > 1:
         raise FixtureError(f"{' and '.join(tables)} are both the cases of component '{component.name}'; keep one")
     if sources:
         root = files.root(sources[0])
-        return [source if source == component.rows.path else root.inside(source) for source in sources]
+        return [source if source == rows.path else root.inside(source) for source in sources]
     missing = f"{' and '.join(map(str, candidates))} missing"
     advice = f"{_ADVICE}, or name another folder with --fixtures DIR"
-    if component.rows.name and fixtures_dir is None:
-        missing = f"write {component.rows.name} into {component.rows.path}, or cases into {candidates[0]}"
+    if rows.name and fixtures_dir is None:
+        missing = f"write {rows.name} into {rows.path}, or cases into {candidates[0]}"
         advice = "`skill-evaluator cases draft` drafts cases"
-    if component.fixtures != component.name:  # the fixtures folder is declared, so its cases must exist
+    if files.fixtures != component.name:  # the fixtures folder is declared, so its cases must exist
         raise FixtureError(f"no fixtures for component '{component.name}': {missing}; {advice}")
     raise _without_cases(component, "; ".join([f"it has no cases: {missing}", advice, *component.left_out]))
 

@@ -40,15 +40,17 @@ _OF_TEXTS = {"threshold", "weight"}  # options of a field that do not determine 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseFiles:
-    """The case files of a component, in `fixtures_dir`/`fixtures`.
+    """The case files of a component, in `fixtures_dir`/`fixtures`, or its `rows` in a source of another format.
 
     If `fixtures_dir` is None, they are in fixtures/`fixtures` (in the working directory), or else in `home`/evals.
     """
 
     home: Path
     fixtures: str
-    fixtures_dir: Path | None
-    limits: SafetyLimits
+    fixtures_dir: Path | None = None
+    limits: SafetyLimits = DEFAULT_LIMITS
+    columns: Columns = field(default_factory=Columns)
+    rows: CaseRows = field(default_factory=CaseRows)
 
     def places(self, name: str = "cases") -> list[Path]:
         """Return the possible paths of the folder or file `name`, in order of preference."""
@@ -64,14 +66,16 @@ class CaseFiles:
         """Return the case folder and tables at the first of the `places` that has any; empty if none has."""
         return next(filter(None, map(sources_at, self.places())), [])
 
-    def table(self, columns: Columns) -> CaseRows:
-        """Return the table of cases, or an empty table if there is none or it cannot be read."""
+    def table(self) -> CaseRows:
+        """Return the rows, or else the table of cases. Return an empty table if there is none or it is unreadable."""
+        if self.rows.rows:
+            return self.rows
         limit = self.limits.size_of("document_bytes")
         for path in self.sources():
             with suppress(FixtureError):
                 if path.suffix in ENDINGS:
-                    return read_table(self.root(path).inside(path), columns, limit, on_problem=lambda _: None)
-        return CaseRows(columns=columns)
+                    return read_table(self.root(path).inside(path), self.columns, limit, on_problem=lambda _: None)
+        return CaseRows(columns=self.columns)
 
     def output(self, table: CaseRows) -> Output | None:
         """Return "text" if all ground truths are texts, "json" if one is not, or None if there are no ground truths."""
@@ -85,8 +89,8 @@ class CaseFiles:
             return True
         return any(self._meta(path).get("checks") for path in self._first_files(METAS))
 
-    def truths(self, output: Output) -> Iterator[Any]:
-        """Yield the readable ground truths of reviewed case folders. Yield nothing for the output "choice"."""
+    def truths(self, table: CaseRows, output: Output, schema: Mapping[str, Any] | None) -> Iterator[Any]:
+        """Yield the readable ground truths of reviewed cases, of no case folder for the output "choice"."""
         limit = self.limits.size_of("document_bytes")
         for path in self._first_files(TRUTHS) if output != "choice" else ():
             if any(self._meta(path.with_name(name)).get("unreviewed") is True for name in METAS):
@@ -94,6 +98,7 @@ class CaseFiles:
             is_text = output == "text" and path.name in TEXT_TRUTHS
             with suppress(FixtureError):
                 yield read_text(path, FixtureError, limit).strip() if is_text else read_json(path, FixtureError, limit)
+        yield from table.truths(output, schema)
 
     def _first_files(self, names: Sequence[str]) -> Iterator[Path]:
         folder = next((source for source in self.sources() if source.suffix not in ENDINGS), None)
@@ -217,7 +222,6 @@ class Component:
 
     name: str
     folder: Path  # folder of the records
-    home: Path  # folder that may have the cases
     declared_in: Path  # path of datasets.json
     version: str
     output: Output
@@ -227,23 +231,17 @@ class Component:
     plan: FieldPlan
     metrics: Mapping[str, Metric]
     primary_metric: str
-    fixtures: str
+    case_files: CaseFiles
     digests: Mapping[str, str]  # keys: prompt, schema, datasets, and optionally contract and scenario
     checks: tuple[Check, ...] = ()
-    columns: Columns = field(default_factory=Columns)
     scenario: str | None = None
     limits: SafetyLimits = DEFAULT_LIMITS
     inferred: tuple[str, ...] = ()  # one text per inferred setting and per unused part of the source
     prose: Mapping[str, float] = field(default_factory=dict)  # median length in characters of prose fields by path
     program: ProgramUnderTest | None = None
-    rows: CaseRows = field(default_factory=CaseRows)  # cases in a source of another format
     origin: SourceLocation | None = None  # location in a source of another format
     files: tuple[Path, ...] = ()  # files of the prompt
     formerly: tuple[str, ...] = ()  # earlier names
-
-    def case_files(self, fixtures_dir: Path | None) -> CaseFiles:
-        """Return the case files of the component. If `fixtures_dir` is None, they are in the default folders."""
-        return CaseFiles(home=self.home, fixtures=self.fixtures, fixtures_dir=fixtures_dir, limits=self.limits)
 
     @property
     def left_out(self) -> list[str]:
@@ -286,13 +284,19 @@ def load_component(
         _refuse_links(home, limits)
     where = (folder if (folder / "evals" / "datasets.json").exists() else home) / "evals" / "datasets.json"
     dataset = _read_dataset(where, name, limits)
-    files = CaseFiles(home=home, fixtures=dataset.fixtures or name, fixtures_dir=fixtures_dir, limits=limits)
-    rows = CaseRows(path=root / (written.rows_path or written.path), rows=written.rows, name=written.rows_name)
-    table = rows if rows.rows else files.table(dataset.columns)
+    files = CaseFiles(
+        home=home,
+        fixtures=dataset.fixtures or name,
+        fixtures_dir=fixtures_dir,
+        limits=limits,
+        columns=dataset.columns,
+        rows=replace(written.cases, path=root / written.cases.path),
+    )
+    table = files.table()
     checked = bool(written.checks or dataset.checks) or files.has_checks(table)
     schema_in = folder if (folder / "schema.json").exists() else where.parent.parent
     answers = _read_contract(schema_in, written, dataset, files.output(table), limits, checked)
-    truths = [*files.truths(answers.output), *table.truths(answers.output, answers.schema)]
+    truths = list(files.truths(table, answers.output, answers.schema))
     comparing, compared = _compared(dataset, answers, truths, where, checked=checked)
     inside = ConfinedFolder(where.parents[2], ComponentError, follow_links=limits.follow_links).inside
     digests = {"prompt": written.prompt.digest, **answers.digests, "datasets": compared}
@@ -301,21 +305,18 @@ def load_component(
     return Component(
         name=name,
         folder=folder,
-        home=home,
         declared_in=where,
         version=check_semver(version, root / written.path),
         output=answers.output,
         prompt=written.prompt,
         schema=answers.schema,
         contract=answers.contract,
-        fixtures=dataset.fixtures or name,
-        columns=dataset.columns,
+        case_files=files,
         digests=digests,
         checks=read_checks(dataset.checks, where.parent, where, ComponentError, inside, earlier=before),
         limits=limits,
-        inferred=(*answers.inferred, *map(str, written.left_out)),
+        inferred=(*answers.inferred, *written.left_out),
         program=written.program,
-        rows=rows,
         origin=origin,
         files=tuple(root / path for path in written.files),
         formerly=written.formerly,
@@ -443,7 +444,7 @@ def _read_contract(
     if schema is None and output in (None, "json"):
         inferred.append(f"any JSON is a valid output: there is no {schema_path}, so schema_valid is not measured")
     text = "".join(message.text for message in written.prompt.messages)
-    if output == "text" and dataset.output is None and written.rows_name and "json" in text.lower():
+    if output == "text" and dataset.output is None and written.cases.name and "json" in text.lower():
         declared = f'{{"datasets": [{{"output": "json"}}]}} in {folder / "evals" / "datasets.json"}'
         inferred.append(f"output: text; if the prompt asks for JSON, write {declared}")
     contract = Contract({} if schema is None else schema, schema_path)

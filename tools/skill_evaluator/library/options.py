@@ -5,10 +5,11 @@ commands share are declared here, with one help text and one default.
 """
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, dataclass_transform
 
-from cyclopts import App, Parameter
+from cyclopts import App, CoercionError, Parameter, Token
 from cyclopts.validators import Number
 
 from skill_evaluator.display.sheets import Format
@@ -30,9 +31,19 @@ def options(cls: type[_Options]) -> type[_Options]:
     """Make a class the options of a command; a field without `option` or `argument` is not on the command line."""
     for name, hint in cls.__annotations__.items():
         metadata = getattr(cls.__dict__.get(name), "metadata", {})
-        if not hasattr(hint, "__metadata__"):  # plain types only; `Annotated` has its own converter
-            cls.__annotations__[name] = Annotated[hint, metadata.get("parameter", Parameter(parse=False))]
+        if not hasattr(hint, "__metadata__"):  # plain types only; `Annotated` has its own parameter
+            hint = Annotated[hint, metadata.get("parameter", Parameter(parse=False))]
+        if hint.__origin__ in (int, int | None):
+            hint = Annotated[hint, Parameter(converter=_whole_number)]
+        cls.__annotations__[name] = hint
     return dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+
+
+def _whole_number(_: type, tokens: Sequence[Token]) -> int:
+    try:
+        return int(tokens[0].value)  # cyclopts would round 1.5 to 2
+    except ValueError:
+        raise CoercionError(token=tokens[0], target_type=int) from None
 
 
 def option(
@@ -64,11 +75,6 @@ def flag(help: str, *flags: str) -> Any:
 def rare(help: str, default: Any = None, *flags: str, **keywords: Any) -> Any:
     """Declare an option that only `--help --all` shows, such as an option for workflows."""
     return option(help, default, *flags, group=RARE, **keywords)
-
-
-def on_platform(effect: str) -> Any:
-    """Declare the option that names the CI platform; `effect` completes its help text "On GitHub Actions: also …"."""
-    return rare(f"On GitHub Actions: also {effect}.")
 
 
 def argument(help: str, default: Any = dataclasses.MISSING, metavar: str | None = None) -> Any:

@@ -16,7 +16,6 @@ from skill_evaluator.files import json_text, read_json, read_text, storing
 from skill_evaluator.library.components import CaseFiles, find_texts
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.contract import Contract, constrains, read_schema
-from skill_evaluator.library.tables import Columns
 from skill_evaluator.repository import Repository
 
 _PACKAGE = "skill-evaluator[charts,github,local]"
@@ -173,10 +172,9 @@ def declarations(folder: Path, pointer: str | None, limits: SafetyLimits) -> str
 
 
 def _truths_of(folder: Path, limits: SafetyLimits) -> list[Any]:
-    files = CaseFiles(home=folder, fixtures=folder.name, fixtures_dir=None, limits=limits)
-    table = files.table(Columns())
-    output = files.output(table) or "json"
-    return [*files.truths(output), *table.truths(output, None)]
+    files = CaseFiles(home=folder, fixtures=folder.name, limits=limits)
+    table = files.table()
+    return list(files.truths(table, files.output(table) or "json", None))
 
 
 def _fits(folder: Path, pointer: str, truths: list[Any], limits: SafetyLimits) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import partial
+from functools import cache, partial
 from itertools import chain, product
 from pathlib import Path
 from typing import Protocol
@@ -16,7 +16,7 @@ from skill_evaluator.files import FrozenModel, parse_json, read_bytes
 from skill_evaluator.identifiers import NAME_RULE, is_component_name
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import DEFAULT_LIMITS, DeclaredSource
-from skill_evaluator.library.prompts import ProgramUnderTest, Prompt, check_semver, parse_prompt
+from skill_evaluator.library.prompts import ProgramUnderTest, check_semver, parse_prompt
 from skill_evaluator.library.sources import (
     SourceLocation,
     named_origins,
@@ -65,7 +65,6 @@ class ComponentVersion:
     prompt: str | None = None
     schema: str | None = None
     program: ProgramUnderTest | None = None
-    template: Prompt | None = None
     formerly: tuple[str, ...] = ()
 
 
@@ -109,19 +108,21 @@ def read_versions(
 
 
 def _read_folder(repository: Repository, commit: str, folder: str) -> dict[str, ComponentVersion]:
-    blobs, all_files = repository.files(commit, folder), dict[str, str]()
+    blobs = repository.files(commit, folder)
     names = sorted({path[len(within(folder, "")) :].partition("/")[0] for path in blobs})
     prompts = {name: path for name in names if (path := within(folder, f"{name}/{_PROMPT}")) in blobs}
     schemas = {name: blobs.get(within(folder, f"{name}/{_SCHEMA}"), "") for name in prompts}
     texts = repository.contents(filter(None, [*map(blobs.__getitem__, prompts.values()), *schemas.values()]))
-    versions = {}
-    for name, path in prompts.items():
-        version = _read_own(within(folder, name), texts[blobs[path]], texts.get(schemas[name]))
-        if version.program is not None:
-            all_files = all_files or dict(repository.files(commit, ""))
-            version = _watched(version, version.program.watched(version.folder, all_files))
-        versions[name] = version
-    return versions
+    all_files = cache(lambda: repository.files(commit, ""))  # only programs need them
+    return {
+        name: _read_own(
+            within(folder, name),
+            texts[blobs[path]],
+            texts.get(schemas[name]),
+            lambda program, home: program.watched(home, all_files()),
+        )
+        for name, path in prompts.items()
+    }
 
 
 def _read_sources(
@@ -144,7 +145,13 @@ def _read_sources(
     }
 
 
-def _read_own(folder: str, raw_prompt: bytes, raw_schema: bytes | None) -> ComponentVersion:
+def _read_own(
+    folder: str,
+    raw_prompt: bytes,
+    raw_schema: bytes | None,
+    watched: Callable[[ProgramUnderTest, str], Mapping[str, str]],
+) -> ComponentVersion:
+    """Return the component of a prompt.md. `watched` returns the files that its program watches, by path."""
     text, file = raw_prompt.decode("utf-8-sig", "replace"), f"{folder}/{_PROMPT}"
     name = folder.rpartition("/")[2]
 
@@ -152,6 +159,8 @@ def _read_own(folder: str, raw_prompt: bytes, raw_schema: bytes | None) -> Compo
         front, prompt = parse_prompt(text, Path(file))
         if not is_component_name(name):
             raise ComponentError(f"'{name}' cannot be a component's name ({NAME_RULE})")
+        if front.program is not None:
+            prompt = replace(prompt, program=front.program.digest(watched(front.program, folder)))
         return written_own(front, prompt, file)
 
     line = next((number for number, row in enumerate(text.splitlines(), 1) if row.startswith("version:")), 1)
@@ -166,8 +175,7 @@ def _version_of(
     try:
         written = load()
         prompt, schema = written.prompt.digest, _schema_digest(raw_schema, written)
-        version = replace(version, program=written.program, template=written.prompt, formerly=written.formerly)
-        version = replace(version, prompt=prompt, schema=schema)
+        version = replace(version, program=written.program, formerly=written.formerly, prompt=prompt, schema=schema)
         number = written.version or numbered({"prompt": prompt, "schema": schema}, recorded_in(board))
         return replace(version, version=check_semver(number, Path(file)))
     except ComponentError as problem:
@@ -194,14 +202,8 @@ def read_version(folder: Path, path: str) -> ComponentVersion | None:
         return _version_of(path, file, partial(origin.here, DEFAULT_LIMITS), raw_schema, folder / "leaderboard.json")
     if not prompt.is_file():
         return None
-    version = _read_own(path, read_bytes(prompt, ComponentError), raw_schema)
-    return version if version.program is None else _watched(version, version.program.watched_here(folder))
-
-
-def _watched(version: ComponentVersion, watched: Mapping[str, str]) -> ComponentVersion:
-    if version.program is None or version.template is None:
-        return version
-    return replace(version, prompt=replace(version.template, program=version.program.digest(watched)).digest)
+    raw_prompt = read_bytes(prompt, ComponentError)
+    return _read_own(path, raw_prompt, raw_schema, lambda program, _: program.watched_here(folder))
 
 
 def versioning_problems(before: ComponentVersion | None, after: ComponentVersion) -> Iterator[Problem]:
@@ -292,7 +294,7 @@ def find_prompt(component: Component, earlier: PromptRun) -> CommittedPrompt:
         return match
     reason, advice = "it may never have been committed", "from now on commit the prompt of each version"
     if commit_id and repository.commit(commit_id) is None:
-        reason = f"its record names commit {commit_id[:12]}, which is not here"
+        reason = f"its record names commit {commit_id[:12]}, which is not in this clone"
         advice = "fetch the branch that holds it"
     advice = "run `git fetch --unshallow`" if repository.is_shallow else advice
     raise ComponentError(f"no commit of {paths[0]} in this clone has the prompt of {name} ({reason}); {advice}")
@@ -307,7 +309,7 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
     commit = repository.commit(ref)
     if commit is None:
         advice = "; run `git fetch --unshallow`" if repository.is_shallow else ""
-        raise ComponentError(f"commit '{ref}' of the baseline is not here{advice}")
+        raise ComponentError(f"commit '{ref}' of the baseline is not in this clone{advice}")
     _refuse_program(component, f"at {commit[:12]}")
     file = repository.relative_path(component.files[0])
     prompts = list(_prompts_at(repository, [commit], component))
@@ -339,7 +341,7 @@ def _put_into(component: Component, committed: CommittedPrompt) -> Component:
 def _refuse_program(component: Component, version: str) -> None:
     if component.program is not None:
         name = f"component '{component.name}' {version}"
-        raise ComponentError(f"{name} is a program whose earlier files are not here; it is compared as recorded")
+        raise ComponentError(f"{name} is a program whose earlier files are not available; it is compared as recorded")
 
 
 def _schema_error(component: Component, version: str) -> ComponentError:

@@ -101,7 +101,7 @@ class ReplayProvider:
         """
         line = self._lines.get((request.case_id, request.replicate))
         if line is None:
-            raise ProviderError("not_recorded", f"no recorded answer for {request.case_id} #{request.replicate}")
+            raise ProviderError("not_recorded", f"no recorded output for {request.case_id} #{request.replicate}")
         if (failure := line.failure) is not None:
             raise ProviderError(failure.reason, failure.message, kind=failure.kind, status=failure.status)
         return line.completion or Completion(text="")

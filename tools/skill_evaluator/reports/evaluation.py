@@ -291,7 +291,7 @@ def _field_score(field: FieldSummary) -> float:
     return next(float(score) for score in (field.token_f1, field.accuracy) if score is not None)
 
 
-_COLUMNS = ("cost at most", "calls", "directly", "with caching", "in batches")
+_COLUMNS = ("cost if called", "calls", "directly", "with caching", "in batches")
 
 
 def forecast_sheet(forecasts: Sequence[Forecast]) -> Sheet:

@@ -6,7 +6,6 @@ Replicates are averaged within a case, then cases. Only field counts are summed 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeVar
 
@@ -77,14 +76,14 @@ class Recorder:
     dataset_commit: str | None = None
 
     @classmethod
-    def of(cls, component: Component, configuration: Configuration, fixtures: Path | None) -> "Recorder":
+    def of(cls, component: Component, configuration: Configuration) -> "Recorder":
         """Return the recorder of a component with its commits. Raise FixtureError if it has no cases."""
         return cls(
             component=component,
             settings=configuration.settings,
             kinds=configuration.kinds,
             prompt_commit=commit_of(*component.files),
-            dataset_commit=commit_of(*find_cases(component, fixtures)),
+            dataset_commit=commit_of(*find_cases(component)),
         )
 
     def record(

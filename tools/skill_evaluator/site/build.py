@@ -152,21 +152,19 @@ def _write_audits(site: SiteFolder, folder: Path) -> dict[str, str | None]:
 def _write_component(
     site: SiteFolder, build: SiteBuild, name: str, settings: Settings, grades: Mapping[str, str | None]
 ) -> _Entries:
-    component = load_component(build.components, name, settings.limits)
+    component = load_component(build.components, name, settings.limits, build.fixtures)
     archive = Archive(component, Repository(build.components) if build.recorded else None, build.recorded)
     recorded = RecordedComponent(component=component, archive=archive, settings=settings)
     status, rows = recorded.status(), _run_rows(recorded)
     if status is None:
-        reason, alarm = _reason_unmeasured(recorded, rows, build.fixtures)
+        reason, alarm = _reason_unmeasured(recorded, rows)
         return ComponentState(component=name, reason=reason, alarm=alarm), [], []
     names, remarks = None, list[str]()
     if not settings.site.publishes_documents(name):
         names = PublicNames(component)
         remarks = names.remarks(status)
         status = names.status(status)
-    compared = component_pages.ComparedComponent(
-        recorded=recorded, rows=rows, status=status, fixtures=build.fixtures, names=names
-    )
+    compared = component_pages.ComparedComponent(recorded=recorded, rows=rows, status=status, names=names)
     component_pages.write_comparisons(site, compared)
     component_pages.write_verdicts(site, compared)
     answered = write_cases(site, compared)
@@ -323,13 +321,13 @@ def _queue_status(site: SiteFolder, config: Path) -> list[str] | None:
     return status_lines(items, nameless) if items else None
 
 
-def _reason_unmeasured(recorded: RecordedComponent, runs: Sequence[Row], fixtures: Path | None) -> tuple[str, bool]:
+def _reason_unmeasured(recorded: RecordedComponent, runs: Sequence[Row]) -> tuple[str, bool]:
     """Return the reason why no run is complete, and whether the reason is that too few outputs could be read."""
     component = recorded.component
     try:
-        find_cases(component, fixtures)
+        find_cases(component)
     except (errors.FixtureError, errors.NotEvaluatedError):
-        return f"no fixtures: fixtures/{component.fixtures} has no cases", False
+        return f"no fixtures: fixtures/{component.case_files.fixtures} has no cases", False
     if any(row.usable is not None for row in runs):
         return f"{component.version} could not be measured: too few outputs could be read", True
     never = f"not evaluated yet; {Reader().command('evaluate', component.name)} records its first run"

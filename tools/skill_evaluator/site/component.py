@@ -431,7 +431,6 @@ class ComparedComponent:
     recorded: RecordedComponent
     rows: Sequence[Row]
     status: ComponentStatus
-    fixtures: Path | None
     names: PublicNames | None
 
     @property
@@ -457,7 +456,7 @@ class ComparedComponent:
     @cached_property
     def cases(self) -> Mapping[str, Case]:
         """The cases by id. Raises SkillEvaluatorError if they cannot be read."""
-        return {case.id: case for case in load_cases(self.recorded.component, self.fixtures)}
+        return {case.id: case for case in load_cases(self.recorded.component)}
 
     @cached_property
     def outcomes(self) -> Callable[[Path], Mapping[Call, Replicate]]:

@@ -43,7 +43,7 @@ class PublicNames:
         schema_paths = {} if component.schema is None else schema_places(component.schema)
         plan = component.plan
         checks = {check.id for check in component.checks}  # the id of a case's check may quote its ground truth
-        of_cases = [dict(check) for _, _, row in component.rows.rows for check in row.get("checks") or ()]
+        of_cases = [dict(check) for _, _, row in component.case_files.rows.rows for check in row.get("checks") or ()]
         checks |= {name for check in of_cases if (name := check.pop("id", None)) and check_of(check).id not in name}
         self._paths = {"", WHOLE, *schema_paths, *plan.leaves, *plan.arrays, *plan.declared, *map(check_path, checks)}
         self._labels = {

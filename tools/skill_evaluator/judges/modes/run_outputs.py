@@ -79,7 +79,7 @@ def read_outputs(
     folder = find_run(request.run or "", request.components)
     run, left_out = outputs_of_run(folder)
     component = load_component(request.components, run.skill, limits, request.fixtures)
-    cases = {case.id: case for case in load_cases(component, request.fixtures)}
+    cases = {case.id: case for case in load_cases(component)}
     field = request.field or rubric.field_of(component.name)
     items: dict[str, OutputItem] = {}
     for case_id, output in run.outputs.items():
@@ -112,7 +112,7 @@ def read_compared(request: RegressionRequest, limits: SafetyLimits) -> ComparedO
         baseline = pinned.pinned_of_model(component.folder, component.name, candidate.model_id)
     else:
         baseline, baseline_reasons = outputs_of_run(find_run(request.baseline, request.components))
-    cases = load_cases(component, request.fixtures)
+    cases = load_cases(component)
     items, left_out = pairs_of_outputs(component, cases, baseline, candidate, unanswered)
     for case_id, reason in baseline_reasons.items():
         left_out[case_id] = reason if reason == NOT_APPLICABLE else f"baseline: {reason}"

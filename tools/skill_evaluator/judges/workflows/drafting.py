@@ -226,8 +226,8 @@ def draft_cases(request: requests.CasesDraftRequest, watch: Watch | None = None)
         raise ComponentError(f"component '{component.name}' is a program: there is no prompt to draft cases from")
     existing: tuple[Case, ...] = ()
     with suppress(NotEvaluatedError):
-        existing = read_cases(component, request.fixtures)
-    folder, inputs = place_of_new(component, request.fixtures, (), ""), set(map(_inputs_of, existing))
+        existing = read_cases(component)
+    folder, inputs = place_of_new(component, (), ""), set(map(_inputs_of, existing))
     drafted, task = DraftedCases(component=component, folder=folder, inputs=inputs), _task(component, existing, request)
     session = JudgeSession.of(request.calling(request.model), watch)
     if request.dry_run:

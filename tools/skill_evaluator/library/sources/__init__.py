@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
 import semver
@@ -16,33 +16,21 @@ from pydantic import BaseModel, ValidationError
 from skill_evaluator.errors import ComponentError, ConfigError, SkillEvaluatorError
 from skill_evaluator.files import SizeLimit, read_bytes
 from skill_evaluator.library.config import DeclaredSource, SafetyLimits, Settings, load_settings
-from skill_evaluator.library.sources.tree import (
-    OWN,
-    FileTree,
-    SkippedItem,
-    Source,
-    SourceComponent,
-    SourcePlace,
-    folder_tree,
-)
+from skill_evaluator.library.sources.prompt_yml import PROMPT_YML
+from skill_evaluator.library.sources.promptfoo import PROMPTFOO
+from skill_evaluator.library.sources.skills import SKILLS
+from skill_evaluator.library.sources.tree import OWN, FileTree, Source, SourceComponent, folder_tree, skipped
 from skill_evaluator.repository import within
 from skill_evaluator.text import digest, nearest
 
+SOURCES: Mapping[str, Source] = {"own": OWN, "prompt_yml": PROMPT_YML, "promptfoo": PROMPTFOO, "skills": SKILLS}
+"""The source formats by `kind`."""
 NOT_READ = ("*.prompt", "*.prompty", "*.poml", "*.baml", "*.waza.yaml")
 """The files of formats that only their own programs can render or run."""
 HOME = ".evaluator"
 BOARD_SIZE = SizeLimit(max_bytes=500_000_000)
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]+")
 _MAX_NAME_CHARS = 80
-
-
-@cache
-def formats() -> Mapping[str, Source]:
-    """Return the source formats by `kind`: own, prompt_yml, promptfoo and skills."""
-    # imported late, since few libraries use other formats
-    from skill_evaluator.library.sources import prompt_yml, promptfoo, skills
-
-    return {"own": OWN, "prompt_yml": prompt_yml.PROMPT_YML, "promptfoo": promptfoo.PROMPTFOO, "skills": skills.SKILLS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +46,12 @@ class SourceLocation:
     def read(self, tree: FileTree) -> SourceComponent:
         """Read the component from the files of its root. The result's `left_out` has the number of skipped cases."""
         written = self.source.read(tree, self.key)
-        rows = tuple(row for row in written.rows if not _matches(f"{self.name}/{row[0]}", self.leave_out))
-        skipped = len(written.rows) - len(rows)
-        note = SkippedItem(what="cases", count=skipped, reason="leave_out in settings.yaml names it")
-        return replace(written, rows=rows, left_out=(*written.left_out, note)) if skipped else written
+        cases = written.cases
+        rows = [row for row in cases.rows if not _matches(f"{self.name}/{row[0]}", self.leave_out)]
+        if not (count := len(cases.rows) - len(rows)):
+            return written
+        note = skipped("cases", "leave_out in settings.yaml names it", count)
+        return replace(written, cases=replace(cases, rows=rows), left_out=(*written.left_out, note))
 
     def here(self, limits: SafetyLimits) -> SourceComponent:
         """Read the component from the work tree, without the cases to skip. Raise ComponentError if it is invalid."""
@@ -190,30 +180,34 @@ def named_origins(
     The root folder of a source is relative to `home`; `tree_of` returns its files. Components that a source leaves out
     are omitted. Raise ConfigError for an unknown kind of source, or if two sources contain the same file.
     """
-    locations: list[tuple[SourcePlace, Source, DeclaredSource]] = []
+    locations: list[tuple[str, tuple[str, ...], DeclaredSource]] = []
     first_source: dict[tuple[str, str], int] = {}  # the index of the source that has a file
     for index, declared in enumerate(sources):
-        source = formats().get(declared.kind)
+        source = SOURCES.get(declared.kind)
         if source is None:
-            advice = f"at sources[{index}].kind in settings.yaml {nearest(declared.kind, formats())}"
+            advice = f"at sources[{index}].kind in settings.yaml {nearest(declared.kind, SOURCES)}"
             raise ConfigError(f"unknown source '{declared.kind}' {advice}")
-        for location in source.find(tree_of(home / declared.root)):
-            file = posixpath.normpath(posixpath.join(declared.root, location.key))
+        for key, parts in source.find(tree_of(home / declared.root)).items():
+            file = posixpath.normpath(posixpath.join(declared.root, key))
             if (earlier := first_source.setdefault((declared.kind, file), index)) != index:
                 both = f"sources[{earlier}] and sources[{index}] in settings.yaml"
                 raise ConfigError(f"{both} contain {file[:200]!a}; remove one of them, or change their root folders")
-            locations.append((location, source, declared))
-    shared = Counter(location.parts for location, _, _ in locations)
+            locations.append((key, parts, declared))
+    shared = Counter(parts for _, parts, _ in locations)
     paths = []
-    for location, _, declared in locations:
+    for key, parts, declared in locations:
         # the roots distinguish the sources that share these parts
-        roots = (location.key, declared.kind, *declared.root.split("/")) if shared[location.parts] > 1 else ()
-        paths.append((*roots, *location.parts))
+        roots = (key, declared.kind, *declared.root.split("/")) if shared[parts] > 1 else ()
+        paths.append((*roots, *parts))
     return {
         name: SourceLocation(
-            name=name, source=source, root=home / declared.root, key=location.key, leave_out=declared.leave_out
+            name=name,
+            source=SOURCES[declared.kind],
+            root=home / declared.root,
+            key=key,
+            leave_out=declared.leave_out,
         )
-        for name, (location, source, declared) in zip(_names(paths), locations, strict=True)
+        for name, (key, _, declared) in zip(_names(paths), locations, strict=True)
         if not _matches(name, declared.leave_out)
     }
 

@@ -18,7 +18,6 @@ from skill_evaluator.library.sources.tree import (
     SkipCollector,
     Source,
     SourceComponent,
-    SourcePlace,
     as_text,
     case_name,
     faultless,
@@ -26,7 +25,7 @@ from skill_evaluator.library.sources.tree import (
     stable_id,
     unique_name,
 )
-from skill_evaluator.library.tables import Row
+from skill_evaluator.library.tables import CaseRows, Row
 from skill_evaluator.text import listed
 
 _FILE = re.compile(r"(.*?)[._]prompt\.ya?ml", re.DOTALL)  # GitHub's own examples are named sample_prompt.yml
@@ -113,13 +112,13 @@ class _Rule(NamedTuple):
         return {"id": self.id, "regex": f"(?s){pattern}", "ignore_case": True}
 
 
-def _find(tree: FileTree) -> list[SourcePlace]:
-    locations = []
+def _find(tree: FileTree) -> dict[str, tuple[str, ...]]:
+    name_parts = {}
     for path in tree.paths:
         *folders, name = path.split("/")
         if match := _FILE.fullmatch(name):
-            locations.append(SourcePlace(path, (*folders, match[1] or "prompt")))
-    return locations
+            name_parts[path] = (*folders, match[1] or "prompt")
+    return name_parts
 
 
 def _read(tree: FileTree, path: str) -> SourceComponent:
@@ -154,8 +153,7 @@ def _read(tree: FileTree, path: str) -> SourceComponent:
         output="json" if file.response_format in ("json_object", "json_schema") else "text",
         schema=_schema(file, location),
         checks=tuple(validated(DeclaredCheck, check, location, ComponentError) for check in of_all),
-        rows=tuple(rows),
-        rows_name="testData",
+        cases=CaseRows(path=Path(path), rows=rows, name="testData"),
         left_out=(
             *_left_out(file, tests, used, unfilled).left_out(),
             *sent_as_written((message.text for message in prompt.messages), prompt.inputs),

@@ -24,13 +24,12 @@ from skill_evaluator.library.sources.tree import (
     SkipCollector,
     Source,
     SourceComponent,
-    SourcePlace,
     as_text,
     faultless,
     stable_id,
     unique_name,
 )
-from skill_evaluator.library.tables import read_cells
+from skill_evaluator.library.tables import CaseRows, read_cells
 from skill_evaluator.text import listed
 
 _MAX_TESTS, _MAX_TEXT = 20_000, 200_000_000
@@ -206,19 +205,19 @@ class _Configuration:
             kind = str(declared.get("type"))
             try:
                 check, check_schema = self._check(kind, declared, texts)
-                check_id, content = _id_and_digest(json.dumps(check))
+                valid = check_of(check)
                 template = as_text(declared.get("value"))
                 # an assert with variables or a metric has the same id in all tests
                 shared = declared.get("metric") or (f"{next(iter(check))} {template}" if "{{" in template else "")
-                check_id = re.sub(r"\W+", "-", as_text(shared)[:48].lower()).strip("-") or check_id
+                check_id = re.sub(r"\W+", "-", as_text(shared)[:48].lower()).strip("-") or valid.id
             except (ValueError, csv.Error, ComponentError) as problem:
                 self.leave(f"{kind} assert", str(problem))
             else:
                 for key in {"threshold", "provider"} & declared.keys() if "expect" in check else ():
                     self.leave(f"{kind} {key}", "the judge of settings.yaml answers yes or no")
-                conflicting = {name for name in digests if digests[name] != content} if check_id in digests else ()
+                conflicting = {name for name in digests if digests[name] != valid.digest} if check_id in digests else ()
                 name = unique_name(check_id, conflicting)
-                digests[name], schema = content, check_schema or schema
+                digests[name], schema = valid.digest, check_schema or schema
                 checks.setdefault(name, {**check, "id": name})
         return list(checks.values()), schema
 
@@ -359,8 +358,8 @@ def _merged(shared: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any
     }
 
 
-def _find(tree: FileTree) -> list[SourcePlace]:
-    locations = []
+def _find(tree: FileTree) -> dict[str, tuple[str, ...]]:
+    name_parts = {}
     for path in tree.paths:
         *folders, name = path.split("/")
         if not re.fullmatch(r"promptfooconfig\.(ya?ml|json|[cm]?[jt]s)", name):
@@ -371,8 +370,8 @@ def _find(tree: FileTree) -> list[SourcePlace]:
             labels = [""]  # reading it reports the problem
         for number, label in enumerate(labels, 1):
             unnamed = (folders or ["promptfoo"])[-1] + (f"-{number}" if len(labels) > 1 else "")
-            locations.append(SourcePlace(f"{path}#{number}", (*folders, label or unnamed)))
-    return locations
+            name_parts[f"{path}#{number}"] = (*folders, label or unnamed)
+    return name_parts
 
 
 def _read(tree: FileTree, key: str) -> SourceComponent:
@@ -395,16 +394,18 @@ def _read(tree: FileTree, key: str) -> SourceComponent:
         if not _SILENT.fullmatch(name):
             configuration.leave(f"key {name}", _NOTHING)
     files = {row.path for row in rows}
-    rows_path = min(files) if len(files) == 1 else path
+    cases = CaseRows(
+        path=Path(min(files) if len(files) == 1 else path),
+        rows=[(case_id, row.line if len(files) == 1 else 1, row.values) for case_id, row in _with_ids(rows)],
+        name="tests",
+    )
     return SourceComponent(
         path=written.path,
         files=tuple(dict.fromkeys([path, written.path])),
         prompt=prompt,
         output="text" if schema is None else "json",
         schema=schema,
-        rows=tuple((case_id, row.line if len(files) == 1 else 1, row.values) for case_id, row in _with_ids(rows)),
-        rows_path=rows_path,
-        rows_name="tests",
+        cases=cases,
         left_out=tuple(configuration.unused.left_out()),
         hints=hints,
     )
@@ -475,12 +476,6 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def _line(value: Any) -> str:
     return "".join(mark if mark.isprintable() else " " for mark in str(value)[:200])
-
-
-@lru_cache(maxsize=10_000)
-def _id_and_digest(check: str) -> tuple[str, str]:
-    valid = check_of(json.loads(check))
-    return valid.id, valid.digest
 
 
 def _argument(name: str, value: Any) -> Any:

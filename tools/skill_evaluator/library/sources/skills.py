@@ -17,17 +17,16 @@ from skill_evaluator.library.reading import as_list, parse_front_matter
 from skill_evaluator.library.sources.tree import (
     FileTree,
     SkipCollector,
-    SkippedItem,
     Source,
     SourceComponent,
-    SourcePlace,
     case_name,
     semver_of,
     sent_as_written,
+    skipped,
     stable_id,
     unique_name,
 )
-from skill_evaluator.library.tables import Row
+from skill_evaluator.library.tables import CaseRows, Row
 from skill_evaluator.repository import within
 from skill_evaluator.text import listed
 
@@ -53,19 +52,20 @@ alone: {"skill": "<name>"}, or {"skill": null} if it calls for none of them.
 """
 
 
-def _find(tree: FileTree) -> list[SourcePlace]:
+def _find(tree: FileTree) -> dict[str, tuple[str, ...]]:
     skills = _skills_in(tree)
-    locations = [SourcePlace(path, PurePosixPath(path).parts[:-1] or (_name_at_root(tree),)) for path in skills]
+    name_parts = {path: PurePosixPath(path).parts[:-1] or (_name_at_root(tree),) for path in skills}
     has_queries = skills and any(map(_asks_for_skill, tree.paths))
-    return [*locations, SourcePlace(ROUTING, (ROUTING,))] if has_queries else locations
+    return {**name_parts, ROUTING: (ROUTING,)} if has_queries else name_parts
 
 
-def _unused_evals(tree: FileTree) -> Iterator[SkippedItem]:
+def _unused_evals(tree: FileTree) -> Iterator[str]:
     used = {path for skill in _skills_in(tree) for path in _eval_files(tree, skill)}
     unused = [ascii(path) for path in tree.paths if posixpath.basename(path) == _EVALS and path not in used]
     if unused:
-        advice = "move them into evals/ beside it, or into a folder of its name"
-        yield SkippedItem(what="file", reason=f"evals of no {_SKILL}; {advice} ({listed(unused)})", count=len(unused))
+        advice = f"move them into evals/ beside their {_SKILL}, or into a folder with the skill's name"
+        reason = f"no {_SKILL} belongs to these evals; {advice} ({listed(unused)})"
+        yield skipped("file", reason, len(unused))
 
 
 def _skills_in(tree: FileTree) -> list[str]:
@@ -96,6 +96,7 @@ def _read(tree: FileTree, key: str) -> SourceComponent:
     for path in evals:
         for number, row in enumerate(_rows_in(tree.json(path), tree.where / path), 1):
             cases.add_eval(number, row, tree, posixpath.dirname(key))
+    evals_path = next(iter(evals), within(posixpath.dirname(key), f"evals/{_EVALS}"))
     sent = (body, *(row["document"] for _, _, row in cases.rows))
     return SourceComponent(
         path=key,
@@ -103,9 +104,7 @@ def _read(tree: FileTree, key: str) -> SourceComponent:
         prompt=Prompt(messages=(Message("system", (body.strip(),)),), placeholders="literal"),
         version=_version(tree, key, front),
         output="text",
-        rows=tuple(cases.rows),
-        rows_path=next(iter(evals), within(posixpath.dirname(key), f"evals/{_EVALS}")),
-        rows_name="evals",
+        cases=CaseRows(path=Path(evals_path), rows=cases.rows, name="evals"),
         left_out=(*cases.skipped.left_out(), *sent_as_written(sent), *_not_sent(tree, posixpath.dirname(key))),
     )
 
@@ -150,7 +149,7 @@ def _rows_in(content: Any, path: Path) -> list[Any]:
     return content
 
 
-def _not_sent(tree: FileTree, folder: str) -> Iterator[SkippedItem]:
+def _not_sent(tree: FileTree, folder: str) -> Iterator[str]:
     start = len(within(folder, ""))
     paths = [PurePosixPath(path[start:]) for path in tree.below(folder)]
     nested = {path.parent for path in paths if path.name == _SKILL} - {PurePosixPath()}
@@ -158,7 +157,7 @@ def _not_sent(tree: FileTree, folder: str) -> Iterator[SkippedItem]:
     resources = [path for path in own_paths if not _NO_RESOURCE.match(path) and not _asks_for_skill(path)]
     if resources:
         reason = f"only {_SKILL} is sent, not the files beside it, such as {resources[0]!a}"
-        yield SkippedItem(what="file", reason=reason, count=len(resources))
+        yield skipped("file", reason, len(resources))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -303,7 +302,7 @@ def _read_routing(tree: FileTree) -> SourceComponent:
         prompt=Prompt(messages=(Message("system", (text,)),), placeholders="literal"),
         output="json",
         schema={"type": "object", "properties": choice, "required": ["skill"], "additionalProperties": False},
-        rows=tuple(cases.rows),
+        cases=CaseRows(path=Path(files[0]), rows=cases.rows),
         left_out=tuple(cases.skipped.left_out()),
     )
 

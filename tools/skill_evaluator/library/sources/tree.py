@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import semver
 
@@ -22,7 +22,7 @@ from skill_evaluator.identifiers import MAX_VERSION
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.prompts import TURNS, FrontMatter, ProgramUnderTest, Prompt, parse_prompt
 from skill_evaluator.library.reading import ConfinedFolder, parse_yaml
-from skill_evaluator.library.tables import Row
+from skill_evaluator.library.tables import CaseRows
 from skill_evaluator.parsing import Output
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.text import canonical_json, digest, listed
@@ -115,24 +115,10 @@ def commit_tree(repository: Repository, commit: str, folder: str, limits: Safety
     return FileTree(where=location, paths=tuple(sorted(blobs)), read=read, limits=limits)
 
 
-class SourcePlace(NamedTuple):
-    """The location of a component: the key that `Source.read` takes, and the parts of its name in order."""
-
-    key: str
-    parts: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SkippedItem:
-    """A part of a source that is not used: its kind (`what`), the reason, and the count."""
-
-    what: str
-    reason: str
-    count: int = 1
-
-    def __str__(self) -> str:
-        text = f"left out: {self.what}{f' ({self.count:,})' if self.count > 1 else ''}: {self.reason}"
-        return " ".join(text.split())
+def skipped(kind: str, reason: str, count: int = 1) -> str:
+    """Return one line that parts of a kind are not used, with the reason and the number of parts."""
+    text = f"left out: {kind}{f' ({count:,})' if count > 1 else ''}: {reason}"
+    return " ".join(text.split())
 
 
 class SkipCollector(defaultdict[tuple[str, str], list[str]]):
@@ -141,14 +127,14 @@ class SkipCollector(defaultdict[tuple[str, str], list[str]]):
     def __init__(self) -> None:
         super().__init__(list)
 
-    def left_out(self) -> Iterator[SkippedItem]:
-        """Yield one item per kind and reason. The first names follow the reason in brackets."""
-        for (element, reason), names in self.items():
+    def left_out(self) -> Iterator[str]:
+        """Yield one line per kind and reason. The first names follow the reason in brackets."""
+        for (kind, reason), names in self.items():
             # `#3` is a name, not a count
             examples = listed([f"#{name}" if name.isdigit() else name for name in dict.fromkeys(filter(None, names))])
             text = f"{reason} ({examples})" if examples else reason
             if names:
-                yield SkippedItem(what=element, reason=text, count=len(names))
+                yield skipped(kind, text, len(names))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,10 +148,8 @@ class SourceComponent:
     output: Output | None = None
     schema: Mapping[str, Any] | None = None
     checks: tuple[DeclaredCheck, ...] = ()
-    rows: tuple[tuple[str, int, Row], ...] = ()  # (id, line, values) of each case, with values as in cases.jsonl
-    rows_path: str | None = None  # the file of the cases; default: `path`
-    rows_name: str = ""  # the word for cases in this format, such as evals
-    left_out: tuple[SkippedItem, ...] = ()
+    cases: CaseRows = field(default_factory=CaseRows)  # values have the keys of cases.jsonl
+    left_out: tuple[str, ...] = ()  # one line per kind and reason
     hints: Mapping[str, Any] = field(default_factory=dict)  # the intended `model`, and its parameters by name
     program: ProgramUnderTest | None = None
     formerly: tuple[str, ...] = ()
@@ -183,13 +167,13 @@ def semver_of(text: str) -> str | None:
     return None
 
 
-def sent_as_written(texts: Iterable[str], filled: Collection[str] = ()) -> Iterator[SkippedItem]:
-    """Yield an item per command (!`…`) and per placeholder that is not in `filled`. Both are sent unchanged."""
+def sent_as_written(texts: Iterable[str], filled: Collection[str] = ()) -> Iterator[str]:
+    """Yield a line per command (!`…`) and per placeholder that is not in `filled`. Both are sent unchanged."""
     counts = Counter(placeholder for text in texts for placeholder in dict.fromkeys(_SENT.findall(text)))
     for placeholder, count in counts.items():
         if placeholder.strip("{} ") not in filled:
             action = "filling" if placeholder.startswith("{") else "running"
-            yield SkippedItem(what=f"{action} {placeholder}", reason="it is sent unchanged", count=count)
+            yield skipped(f"{action} {placeholder}", "it is sent unchanged", count)
 
 
 def unique_name(name: str, existing: Container[str]) -> str:
@@ -233,12 +217,15 @@ def faultless(prompt: Prompt, path: Path) -> Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A source format: its file names (`looks_for`), and functions to find or read components or list unused files."""
+    """A source format: its file names (`looks_for`), and functions to find or read components or list unused files.
+
+    `find` returns the parts of each component's name by the key that `read` takes.
+    """
 
     looks_for: str
-    find: Callable[[FileTree], list[SourcePlace]]
+    find: Callable[[FileTree], Mapping[str, tuple[str, ...]]]
     read: Callable[[FileTree, str], SourceComponent]
-    lost: Callable[[FileTree], Iterator[SkippedItem]] = lambda tree: iter(())
+    lost: Callable[[FileTree], Iterator[str]] = lambda tree: iter(())
 
 
 def written_own(front: FrontMatter, prompt: Prompt, path: str, schema: Any = None) -> SourceComponent:
@@ -255,9 +242,9 @@ def written_own(front: FrontMatter, prompt: Prompt, path: str, schema: Any = Non
     )
 
 
-def _find_own(tree: FileTree) -> list[SourcePlace]:
+def _find_own(tree: FileTree) -> dict[str, tuple[str, ...]]:
     folders = (posixpath.split(path) for path in tree.paths if path.count("/") == 1)
-    return [SourcePlace(f"{folder}/prompt.md", (folder,)) for folder, name in folders if name == "prompt.md"]
+    return {f"{folder}/prompt.md": (folder,) for folder, name in folders if name == "prompt.md"}
 
 
 def _read_own(tree: FileTree, key: str) -> SourceComponent:

@@ -196,7 +196,7 @@ class LabelledBenchmark:
 
 @dataclass(frozen=True, kw_only=True)  # no slots: `_components` is cached
 class DrawnAudit:
-    """An audit with its folder, benchmarks and scenarios. `configuration` has only the models to call now."""
+    """An audit with its options, folder, benchmarks and scenarios. `configuration` has only the models to call now."""
 
     options: AuditRunRequest
     manifest: AuditManifest

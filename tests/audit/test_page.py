@@ -153,9 +153,16 @@ def results() -> AuditResults:
     )
     configuration = Configuration(models=(), settings=Settings(), kinds={}, keys={})
     audit, folder = manifest([50], 6), Path("audits/a")
-    drawn = DrawnAudit(manifest=audit, folder=folder, configuration=configuration, benchmarks={}, scenarios={})
+    drawn = DrawnAudit(
+        options=AuditRunRequest(),
+        manifest=audit,
+        folder=folder,
+        configuration=configuration,
+        benchmarks={},
+        scenarios={},
+    )
     stopped = {"m0": "interrupted: stopped by the user"}
-    return AuditResults(request=AuditRunRequest(), drawn=drawn, tallies={"m0": tally}, stopped=stopped)
+    return AuditResults(drawn=drawn, tallies={"m0": tally}, stopped=stopped)
 
 
 def test_columns_of_a_run_add_up_to_the_planned_calls(capsys: pytest.CaptureFixture[str]) -> None:

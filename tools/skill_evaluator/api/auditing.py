@@ -62,9 +62,8 @@ class Audits:
         Returns:
             The audit with the counts of its calls, or in a dry run the drawn audit with its estimates.
         """
-        request = request_of(AuditRunRequest, locals())
-        drawn = draw_audit(request)
-        return drawn if dry_run else run_audit(request, drawn, watch or no_progress)
+        drawn = draw_audit(request_of(AuditRunRequest, locals()))
+        return drawn if dry_run else run_audit(drawn, watch or no_progress)
 
     def report(
         self,

@@ -305,7 +305,7 @@ class Judges:
 def run_judges(
     request: requests.JudgedRequest | requests.CalibrateRequest, watch: Watch | None
 ) -> Judged | JudgeRunSize:
-    """Judge or calibrate, and write the report on the judges' biases into the folder of the judge run."""
+    """Judge or calibrate, and write the report on biases into the folder. Return the judge run, or a dry run's size."""
     judged = calibrate(request, watch) if isinstance(request, requests.CalibrateRequest) else judge(request, watch)
     if isinstance(judged, Judged) and judged.results is not None and judged.results.judging is not None:
         replace_text(judged.folder / BIAS, bias_report(judged.results))

@@ -22,7 +22,7 @@ from skill_evaluator.audit.manifest import (
     read_audit_manifest,
     read_benchmark,
 )
-from skill_evaluator.audit.request import AuditFolders, AuditRunRequest, Missing
+from skill_evaluator.audit.request import AuditFolders, Missing
 from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import AuditError, RunError
 from skill_evaluator.files import json_text, replace_text
@@ -237,7 +237,6 @@ class AuditResults:
     `stopped` has, for each model with a key, the reason why some of its calls were not made, or None.
     """
 
-    request: AuditRunRequest
     drawn: DrawnAudit
     tallies: Mapping[str, CallTally]
     stopped: Mapping[str, str | None]
@@ -256,7 +255,7 @@ class AuditResults:
     @property
     def next_step(self) -> str:
         """The next command: `report: <command>` if every call has an output, else `to continue: <command>`."""
-        request, folder = self.request, self.drawn.folder
+        request, folder = self.drawn.options, self.drawn.folder
         unanswered = sum(self.tallies[name].planned - self.tallies[name].answered for name in self.stopped)
         if self.complete and not unanswered:
             command = ["skill-evaluator", "audit", "report", str(folder), *words_of(request)]
@@ -275,9 +274,9 @@ class AuditResults:
         return f"to continue: {shlex.join(command)}"
 
 
-def run_audit(request: AuditRunRequest, drawn: DrawnAudit, watch: Watch) -> AuditResults:
+def run_audit(drawn: DrawnAudit, watch: Watch) -> AuditResults:
     """Write a new audit's audit.json and make the missing calls. Return the counts of all calls of the audit."""
-    audit, configuration, folder = drawn.manifest, drawn.configuration, drawn.folder
+    audit, configuration, folder, request = drawn.manifest, drawn.configuration, drawn.folder, drawn.options
     earlier = read_runs(folder, audit)
     runs = []
     for model in with_keys(configuration.models, configuration).values():
@@ -297,7 +296,6 @@ def run_audit(request: AuditRunRequest, drawn: DrawnAudit, watch: Watch) -> Audi
     failures = make_calls(session, runs, drawn.request)
     stopped = {run.model.id: failures[run.manifest.run_id] for run in runs}
     return AuditResults(
-        request=request,
         drawn=drawn,
         tallies=gather(folder, request).tallies,
         stopped={name: None if failure is None else str(failure) for name, failure in stopped.items()},

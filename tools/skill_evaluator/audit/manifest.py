@@ -196,8 +196,9 @@ class LabelledBenchmark:
 
 @dataclass(frozen=True, kw_only=True)  # no slots: `_components` is cached
 class DrawnAudit:
-    """An audit with its folder, benchmarks and scenarios. `configuration` has only the models to call now."""
+    """An audit with its options, folder, benchmarks and scenarios. `configuration` has only the models to call now."""
 
+    options: AuditRunRequest
     manifest: AuditManifest
     folder: Path
     configuration: Configuration
@@ -333,6 +334,7 @@ def _new_audit(request: AuditRunRequest) -> DrawnAudit:
     for doubt in manifest.doubts:
         print(f"warning: {visible(doubt)}", file=sys.stderr)
     return DrawnAudit(
+        options=request,
         manifest=manifest,
         folder=request.audits / manifest.id,
         configuration=replace(configuration, models=models),
@@ -369,6 +371,7 @@ def _resumed_audit(request: AuditRunRequest, folder: Path) -> DrawnAudit:
     if request.max_cost is not None:
         prices.refuse_unpriced(models, configuration.kinds)
     drawn = DrawnAudit(
+        options=request,
         manifest=manifest,
         folder=folder,
         configuration=replace(configuration, models=models),

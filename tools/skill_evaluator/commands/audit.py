@@ -53,7 +53,7 @@ def audit_run(options: AuditRunRequest) -> int:
     if options.dry_run:
         print_size(drawn, options.format)
         return EXIT_OK
-    results = run_audit(options, drawn, watch)
+    results = run_audit(drawn, watch)
     print_audit_runs(results, options.format)
     return EXIT_OK if results.complete else EXIT_INCOMPLETE
 

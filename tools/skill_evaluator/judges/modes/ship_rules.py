@@ -93,7 +93,7 @@ def blocking_sentence(dimensions: Sequence[Dimension]) -> str:
 class ShipRules:
     """The rules of `decide`: the dimensions, and the decision on one regression of low impact.
 
-    `high_stakes`: a person must always approve. `blocking`: further names that block if an item names its dimensions.
+    `high_stakes`: a person must always approve. `blocking`: names that block among the dimensions that an item names.
     """
 
     dimensions: tuple[Dimension, ...] = field(default_factory=dimensions_of)

@@ -334,8 +334,8 @@ class JudgeCalls:
 class Judged:
     """A judge run after its calls: its folder, the calls of each judge that has a key, and the results.
 
-    `results` is None if they are not computed. `stopped`: the reasons for calls without an output. `again`: the command
-    to resume; empty if every judge was called, none stopped, and each answered the `required_coverage` of its calls.
+    `results`: None if not computed. `stopped`: the reasons for calls without an output. `again`: the command to resume;
+    empty if every judge was called, none stopped, and each answered the `required_coverage` of its calls.
     """
 
     folder: Path
@@ -460,7 +460,10 @@ class JudgeSession(Session):
     def ask(
         self, task: JudgeTask, stage_folder: Path | None = None, on_outcome: OnOutcome = lambda run, replicate: None
     ) -> tuple[JudgeRun, Judged]:
-        """Start or resume a judge run and make its missing calls. `stage_folder`: that of a cascade's second stage."""
+        """Start or resume a judge run and make its missing calls. Return the judge run and the outcome of its calls.
+
+        `stage_folder` is the folder of a cascade's second stage.
+        """
         _print_warnings(task)
         judging, folder, models = self.begin(task, stage_folder)
         runs = judge_runs(judging, models, folder)

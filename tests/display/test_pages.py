@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from skill_evaluator.display.pages import (
+    Cell,
     Chart,
     Closing,
     Drawing,
@@ -14,10 +15,10 @@ from skill_evaluator.display.pages import (
     Lines,
     Page,
     Section,
+    Sheet,
     print_page,
     sections_of,
 )
-from skill_evaluator.display.sheets import Cell, Sheet
 
 SHEET = Sheet(columns=("model", "score"), rows=[(Cell("ash", code=True), Cell("0.5"))], numbers=frozenset({"score"}))
 MAP = Drawing(file="map.svg", alt_text="Map of 1 model", draw=dict, figures=SHEET)

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
-from skill_evaluator.display import sheets
-from skill_evaluator.display.sheets import Cell, Sheet, print_pieces, show
+from skill_evaluator.display import pages
+from skill_evaluator.display.pages import Cell, Sheet, print_pieces, show
 
 from tests.support.git import GitRepository
 from tests.support.library import ROOT, Library
@@ -77,7 +77,7 @@ def screen(demo: Library) -> tuple[str, Pieces]:
             pieces += (new := list(new))
             print_pieces(new, console)
 
-        with patch.object(sheets, "print_pieces", keep):
+        with patch.object(pages, "print_pieces", keep):
             out = demo.call(*command, columns=WIDTHS[0], env={"PATH": str(programs)}).out
         lines = _STYLE.sub("", out).splitlines()[: 17 if command in TOPS else None]
         lines = [_RUN_ID.sub("20260101T000000Z-abcdef", line) for line in lines if not _MEASURED.search(line)]

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from skill_evaluator.display.pages import terminal_pieces
-from skill_evaluator.display.sheets import print_pieces
+from skill_evaluator.display.pages import print_pieces, terminal_pieces
 from skill_evaluator.evaluation.runs import Finished
 from skill_evaluator.library.components import Component
 from skill_evaluator.reports.evaluation import report_page

@@ -25,21 +25,24 @@ from skill_evaluator.audit.statistics import QUADRANTS, QUARTERS, ScenarioEffect
 from skill_evaluator.display import cost_words
 from skill_evaluator.display.pages import (
     Block,
+    Cell,
     Chart,
     Closing,
     Drawing,
     Fold,
+    Format,
     ForMedia,
     Heading,
     Line,
     Lines,
     Page,
     Section,
+    Sheet,
+    cells_of,
     draw_charts,
     page_of,
     print_page,
 )
-from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.judges.workflows.requests import ScenariosDraftRequest
 from skill_evaluator.library.options import FOLDERS, words_of

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar, dataclass_transform
 from cyclopts import App, CoercionError, Parameter, Token
 from cyclopts.validators import Number
 
-from skill_evaluator.display.sheets import Format
+from skill_evaluator.display.pages import Format
 
 COMPONENTS = Path("components")
 CONFIG = Path(".evaluator")

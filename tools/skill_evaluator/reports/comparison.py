@@ -6,8 +6,7 @@ from functools import partial
 
 from skill_evaluator import display
 from skill_evaluator.display import pages
-from skill_evaluator.display.pages import Block, Fold, Heading, Line, LinePart, Lines, Page, Section
-from skill_evaluator.display.sheets import Cell, Sheet
+from skill_evaluator.display.pages import Block, Cell, Fold, Heading, Line, LinePart, Lines, Page, Section, Sheet
 from skill_evaluator.identifiers import UNNAMED
 from skill_evaluator.metrics.agreement import Stability
 from skill_evaluator.records.record import served_text
@@ -87,13 +86,11 @@ def reading_words(result: ComparisonResult) -> list[str]:
 def _title(result: ComparisonResult) -> Iterator[LinePart]:
     models = summary.worst_first(result)
     versions = listed(list(dict.fromkeys(" → ".join(_versions(model)) for model in models)))
-    yield Cell(result.skill, code=True, link=pages.component_address(result.skill))
-    yield " "
-    yield Cell(versions, code=True)
+    skill = Cell(result.skill, code=True, link=pages.component_address(result.skill))
     metric = next((one.metric for model in models for one in model.metrics if one.tier == "critical"), "")
     name = metric if models[0].model_id == UNNAMED else models[0].model_id
     several = " of ".join(filter(None, [metric, f"{len(models)} models"]))
-    yield ": "
+    yield from (skill, " ", Cell(versions, code=True), ": ")
     yield Cell(name, code=True) if len(models) == 1 else several
     counts = {_replicates_words(model) for model in models}
     if result.n_cases is not None:

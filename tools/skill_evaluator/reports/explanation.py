@@ -10,9 +10,8 @@ from skill_evaluator.checks import Check
 from skill_evaluator.comparing.comparison import ComparedLeaf
 from skill_evaluator.comparing.declarations import compared_as
 from skill_evaluator.display import WHOLE, arrow, count, number
-from skill_evaluator.display.pages import Block, Code, Fold, Heading, Lines, Page, page_of
+from skill_evaluator.display.pages import Block, Cell, Code, Fold, Heading, Lines, Page, Sheet, page_of
 from skill_evaluator.display.safe_text import abridged, name_text, value_pair, visible
-from skill_evaluator.display.sheets import Cell, Sheet
 from skill_evaluator.metrics.fields import text_similarity
 from skill_evaluator.parsing import OutputForm
 from skill_evaluator.records.record import PASSED_FROM, SCORED, check_path, remedy

@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from skill_evaluator.display import WHOLE, amount, interval, number, plain, probability, seconds, signed
-from skill_evaluator.display.pages import Block, Fold, Heading, Line, Lines, Page, Section, component_address, page_of
-from skill_evaluator.display.sheets import Cell, Sheet, cells_of
+from skill_evaluator.display import WHOLE, amount, interval, number, pages, plain, probability, seconds, signed
+from skill_evaluator.display.pages import Block, Cell, Fold, Heading, Line, Lines, Page, Section, Sheet, cells_of
 from skill_evaluator.records.archive import Acceptance, precedence
 from skill_evaluator.records.selection import Accepted
 from skill_evaluator.reports import summary
@@ -40,14 +39,14 @@ def history_page(history: History, site: str | None = None, folders: Sequence[st
         following = summary.accept_step(name, newest, reason, reader)
     blocks: list[Block] = [
         Lines([history.unmeasured] if history.unmeasured else [], style="yellow"),
-        Heading(Cell(name, code=True, link=component_address(name)), title, level=2),
+        Heading(Cell(name, code=True, link=pages.component_address(name)), title, level=2),
         _version_sheet(history),
         Line(" · ".join(legend), style="dim"),
         Lines([*_findings(history), *no_change, *_flaky_lines(history)]),
         Line(history.advice.words, style="bold") if history.advice else "",
         f"next: {following}",
     ]
-    return page_of(name, blocks, site)
+    return pages.page_of(name, blocks, site)
 
 
 def _findings(history: History) -> Iterator[Line]:
@@ -122,7 +121,7 @@ def accepted_page(accepted: Accepted) -> Page:
         lines.append(f"{above}, unless its entry in {accepted.path} is removed")
     heading, reason = Heading(Cell(skill, code=True), title, level=2), f"by {acceptance.by}: {acceptance.why}"
     sheet = Sheet(columns=("model", "runs", metric), rows=rows, numbers=frozenset({"runs", metric}))
-    return page_of(skill, [heading, reason, sheet, Lines(lines)])
+    return pages.page_of(skill, [heading, reason, sheet, Lines(lines)])
 
 
 def _strict_means(accepted: Accepted) -> dict[str, tuple[int, float | None]]:
@@ -144,7 +143,7 @@ def acceptances_page(skill: str, acceptances: Sequence[Acceptance]) -> Page:
         by, reason = Cell(entry.by, code=True), Cell(entry.why, code=True)
         rows.append(cells_of([], entry.version, entry.date.isoformat(), by, models, reason))
     nothing = f"no version of {skill} was accepted; `skill-evaluator accept {skill} --reason TEXT` accepts the highest"
-    return page_of(skill, [Sheet(columns=columns, rows=rows, whole=frozenset(columns[:2])) if rows else nothing])
+    return pages.page_of(skill, [Sheet(columns=columns, rows=rows, whole=frozenset(columns[:2])) if rows else nothing])
 
 
 def rankings_page(rankings: Sequence[ModelRanking], folders: Sequence[str] = ()) -> Page:

@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 
 from skill_evaluator.checking.lint import RubricLint
 from skill_evaluator.display import count, number, pages, plain, probability
-from skill_evaluator.display.pages import Block, Chart, Drawing, ForMedia, Heading, Line, Lines, page_of, print_page
+from skill_evaluator.display.pages import Block, Cell, Chart, Drawing, Format, ForMedia, Heading, Line, Lines, Sheet
 from skill_evaluator.display.safe_text import shortened
-from skill_evaluator.display.sheets import Cell, Format, Sheet, cells_of
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.judges.calibration.results import ANY, BatchResult, JudgeCalibration, JudgeResult, LabelAgreement
 from skill_evaluator.judges.modes import regression
@@ -77,10 +76,10 @@ def print_judged(judged: Judged | JudgeRunSize | RubricLint | DraftedCases, form
         folder, blocks = {"folder": str(judged.folder)}, _judged_blocks(results, [f"results: {judged.folder}"])
         if isinstance(results, JudgeCalibration):
             folder, blocks = {}, chain(calibration_blocks(results), [_closing(results)])
-        print_page(
+        pages.print_page(
             form,
             json=lambda: {**folder, **results.model_dump(mode="json")},
-            page=lambda: page_of("the judge run", blocks),
+            page=lambda: pages.page_of("the judge run", blocks),
         )
     for sentence in judged.stopped:
         print(sentence, file=sys.stderr)
@@ -91,8 +90,8 @@ def print_judged(judged: Judged | JudgeRunSize | RubricLint | DraftedCases, form
 def _print_size(size: JudgeRunSize, form: Format) -> None:
     judging, total = size.judging, sum_of(size.judges)
     calls = counted(len(judging.questions), "call")
-    rows = [cells_of([judge.model_id], judge.provider, judge.key, *judge.amounts) for judge in size.judges]
-    rows.append(cells_of([], "all", "", "", *total.amounts))
+    rows = [pages.cells_of([judge.model_id], judge.provider, judge.key, *judge.amounts) for judge in size.judges]
+    rows.append(pages.cells_of([], "all", "", "", *total.amounts))
     blocks: list[Block] = [
         Line(f"{counted(len(judging.items), 'item')}, {', '.join(judging.criteria)}: {calls} per judge"),
         Sheet(columns=("judge", "provider", "key", *AMOUNTS), rows=rows, numbers=frozenset(AMOUNTS)),
@@ -106,7 +105,7 @@ def _print_size(size: JudgeRunSize, form: Format) -> None:
         "total": asdict(total),
         "notes": list(size.notes),
     }
-    print_page(form, json=lambda: content, page=lambda: page_of("the judge run", blocks))
+    pages.print_page(form, json=lambda: content, page=lambda: pages.page_of("the judge run", blocks))
 
 
 def _print_drafted_cases(drafted: DraftedCases) -> None:
@@ -124,13 +123,13 @@ def print_pinned(report: PinReport, form: Format) -> None:
     source = Cell(f"{report.skill} {report.skill_version} by {report.model_id}", code=True)
     outputs, path = counted(len(report.cases), "output"), Cell(report.path, code=True)
     text = Line(f"{outputs} of ", source, " pinned in ", path, "; commit it")
-    print_page(form, json=lambda: report, page=lambda: page_of("the pinned outputs", [text]))
+    pages.print_page(form, json=lambda: report, page=lambda: pages.page_of("the pinned outputs", [text]))
 
 
 def bias_report(results: JudgedResults | JudgeCalibration) -> str:
     """Return the Markdown text of a judge run's bias_analysis_report.md."""
     blocks = calibration_blocks(results) if isinstance(results, JudgeCalibration) else _bias_blocks(results)
-    return page_of("biases", blocks).markdown()
+    return pages.page_of("biases", blocks).markdown()
 
 
 def judge_run_blocks(results: JudgedResults | JudgeCalibration) -> list[Block]:
@@ -243,8 +242,8 @@ def _worst_scores(judges: Sequence[JudgeScores]) -> Sheet:
         texts = (" … ".join(score.evidence), score.justification, score.suggestion)
         rows.append(_row_of([name, item_id, score.criterion], score.score, *map(_evidence_cell, texts)))
     columns = ("judge", "output", "criterion", "score", "evidence", "justification", "suggestion")
-    sheet = Sheet(columns=columns, rows=rows, numbers=frozenset({"score"}), below=columns[-3:])
-    return replace(sheet, caption="The lowest scores")
+    caption = "The lowest scores"
+    return Sheet(columns=columns, rows=rows, numbers=frozenset({"score"}), below=columns[-3:], caption=caption)
 
 
 def _score_biases(judge: JudgeScores) -> tuple[Sheet, list[str]]:
@@ -272,8 +271,8 @@ def _pair_blocks(results: PairwiseResults) -> Iterator[Block]:
         for one in judge.shown
     ]
     numbers = ("1 better", "2 better", "ties", "order flips", "unsure", "1 wins", "1 wins, similar length")
-    sheet = Sheet(columns=("judge", "criterion", *numbers, "unscored"), rows=rows, numbers=frozenset(numbers))
-    yield replace(sheet, caption="Comparisons")
+    columns = ("judge", "criterion", *numbers, "unscored")
+    yield Sheet(columns=columns, rows=rows, numbers=frozenset(numbers), caption="Comparisons")
     for judge in judges:
         if judge.win_rates:
             rows = [_row_of([name], wins) for name, wins in judge.win_rates.items()]
@@ -546,7 +545,7 @@ def _agreement_sheet(judge: JudgeResult, row: LabelAgreement) -> Sheet:
         "confidence": confidence,
     }
     title = f"{judge.judge}, {items}"
-    rows = [cells_of([], name, words) for name, words in lines.items()]
+    rows = [pages.cells_of([], name, words) for name, words in lines.items()]
     return Sheet(columns=(title, _decision_text(row.trust)), rows=rows, named=frozenset({title}))
 
 
@@ -656,7 +655,7 @@ def _interval(figure: Estimate) -> str:
 
 
 def _row_of(names: Sequence[str], *values: Cell | Estimate | str | int | None) -> list[Cell]:
-    return cells_of(names, *(share(value) if isinstance(value, Estimate) else value for value in values))
+    return pages.cells_of(names, *(share(value) if isinstance(value, Estimate) else value for value in values))
 
 
 def _reasons(counts: Mapping[Any, int]) -> str:

@@ -12,10 +12,9 @@ from skill_evaluator.ci.layout import Proposal
 from skill_evaluator.ci.linting import LintedLibrary
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.comparing.declarations import aligned_by, compared_as
-from skill_evaluator.display import WHOLE, plain
-from skill_evaluator.display.pages import Block, Heading, Line, Lines, Page, Section, page_of, print_page
+from skill_evaluator.display import WHOLE, pages, plain
+from skill_evaluator.display.pages import Block, Cell, Format, Heading, Line, Lines, Page, Section, Sheet
 from skill_evaluator.display.safe_text import abridged, name_text, visible
-from skill_evaluator.display.sheets import Cell, Format, Sheet
 from skill_evaluator.library.options import PlatformName
 from skill_evaluator.text import counted
 
@@ -30,7 +29,7 @@ def print_linted(library: LintedLibrary, form: Format) -> None:
     clean = not (library.problems or library.broken or any(result.hints for result in linted))
     counts = [*not_evaluated(linted), *[f"no problem in {counted(len(linted), 'component')}"] * clean]
     page = Page([*sections, Section(name="the counts", blocks=list(map(Line, counts)))])
-    print_page(form, json=lambda: {"components": list(map(_component_json, linted))}, page=lambda: page)
+    pages.print_page(form, json=lambda: {"components": list(map(_component_json, linted))}, page=lambda: page)
 
 
 def mark_linted(library: LintedLibrary, platform: PlatformName | None) -> None:
@@ -134,7 +133,9 @@ def print_rubric_lint(linted: RubricLint, form: Format) -> None:
         for rubric in linted.rubrics
         for remark in rubric.remarks
     ]
-    print_page(form, json=lambda: linted, page=lambda: page_of("the rubrics", [Lines(remarks), Line(closing)]))
+    pages.print_page(
+        form, json=lambda: linted, page=lambda: pages.page_of("the rubrics", [Lines(remarks), Line(closing)])
+    )
 
 
 def adoption_sheet(proposal: Proposal) -> Sheet:

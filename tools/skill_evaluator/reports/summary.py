@@ -187,7 +187,6 @@ def lost_words(model: ModelVerdict) -> str:
 
 
 def _loss_words(model: ModelVerdict) -> str:
-    """Describe the loss of a model against its baseline, also if nothing was lost or compared."""
     if model.verdict == "incomparable":
         return f"nothing was compared: {model.reasons[0]}" if model.reasons else "nothing was compared"
     fell_most = fell_most_words(model)
@@ -349,7 +348,6 @@ def next_step(result: ComparisonResult, model: ModelVerdict, reader: Reader) -> 
 
 
 def _where_to_look(skill: str, model: ModelVerdict, reader: Reader) -> str:
-    """Name a field or case that got worse and a command that shows more. The command depends on the reader."""
     since = model.only_since_accepted
     if since is not None and reader.has_library:
         command = reader.command("compare", skill, "--baseline", since.version)

@@ -15,9 +15,8 @@ from skill_evaluator import errors
 from skill_evaluator.audit.page import site_audit
 from skill_evaluator.audit.results import REPORTED, AuditResult, read_audit
 from skill_evaluator.display import loopback, signed, with_progress
-from skill_evaluator.display.pages import component_address
+from skill_evaluator.display.pages import Cell, component_address
 from skill_evaluator.display.safe_text import abridged
-from skill_evaluator.display.sheets import Cell
 from skill_evaluator.files import read_versioned
 from skill_evaluator.judges.calibration.results import JudgeCalibration, read_calibration
 from skill_evaluator.judges.modes.pairwise import PairwiseResults
@@ -122,8 +121,8 @@ def build_site(build: SiteBuild) -> SiteFolder:
     if unread := len(site.problems) - bugs:
         print(f"{counted(unread, 'part')} could not be read: {_REMEDY}", file=sys.stderr)
     if bugs:
-        missing = f"{counted(bugs, 'part')} missing because of a bug in skill-evaluator"
-        print(f"{missing}: report the traceback", file=sys.stderr)
+        reason = "because of a bug in skill-evaluator: report the traceback"
+        print(f"{counted(bugs, 'part')} missing {reason}", file=sys.stderr)
     return site
 
 

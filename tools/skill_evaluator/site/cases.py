@@ -191,17 +191,13 @@ def _significance(case_id: str, model: ModelVerdict | None) -> str:
 
 
 def _fit_outputs(part: dict[str, Any], room: int) -> dict[str, Any]:
-    def size(outputs: Sequence[Mapping[str, Any]]) -> int:
-        return len(escape(json.dumps([{**one, "output": None} for one in outputs], ensure_ascii=False)))
-
-    while part["outputs"] and size(part["outputs"]) > room:
+    while part["outputs"] and len(escape(json.dumps(part["outputs"], ensure_ascii=False, default=lambda _: ""))) > room:
         others = "Not every output has room here; the run folder has all of them."
         part = {**part, "outputs": part["outputs"][:-1], "others": others}
     return part
 
 
 def _score_counts(record: Record, case_record: CaseRecord) -> str:
-    """Format the number of replicates with each score, or outcome if there is no score, the most frequent first."""
     scores = case_record.replicates.get(record.primary_metric, [])
     times = Counter(
         number(score) if score is not None else outcome

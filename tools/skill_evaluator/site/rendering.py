@@ -77,7 +77,6 @@ def _printable(context: Any, value: Any) -> Any:
 
 
 def _uncut(text: str) -> Markup:
-    """Return a text at its full length, escaped and with every character visible."""
     return escape(visible(text, keep="\n\t"))
 
 

@@ -67,10 +67,10 @@ from skill_evaluator.text import counted, is_generated, listed, nearest
 
 _FULL_ID = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 _REFUSED = (".evaluator/*", ".github/*", "tools/*", "*.py", ".gitmodules")
+_CAN_DECLARE_CHECKS = ("datasets.json", "meta.json", "*checks*", "cases.*")
 MAX_JOBS = 256  # GitHub's limit of jobs in one matrix
 _MAX_JOB_MINUTES = 300.0  # jobs are stopped after 350 minutes
 _SLOW_CALL_S = 10.0
-_CAN_DECLARE_CHECKS = ("datasets.json", "meta.json", "*checks*", "cases.*")
 
 
 @cli.options

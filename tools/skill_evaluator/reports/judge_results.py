@@ -1,12 +1,10 @@
 """The reports of judges: decisions, the worst outputs with the evidence, biases, calibrations and sizes."""
 
-import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import chain
-from pathlib import Path
 from typing import Any, TypeVar
 
 from skill_evaluator.checking.lint import RubricLint
@@ -318,13 +316,10 @@ def judge_outcome(results: JudgedResults | JudgeCalibration) -> tuple[Cell, str]
     if any(record is not None and record.stopped for record in records):
         made = counted(sum(record.answered for record in records if record is not None), "answer")
         return Cell(f"incomplete, with {made}: {outcome.text}", "yellow"), "run the command again with `--resume`"
-    if not steps and results.judging is not None:
-        judge = next((judge.judge for judge in results.judges if judge.unusable is None), None)
-        if judge is None or isinstance(judge, str):
+    if not steps:
+        if all(judge.unusable is not None for judge in results.judges):
             return outcome, "choose another judge or rewrite the rubric"
-        names = shlex.join(["--judge", judge.model_id, "--rubric", Path(results.judging.rubric_file).name])
-        command = f"skill-evaluator judge calibrate --labels labels.jsonl {names}"
-        return outcome, f"label outputs in labels.jsonl to compare the judge with people: `{command}`"
+        return outcome, "label outputs, then compare the judge with people: `skill-evaluator judge calibrate --help`"
     return outcome, steps.get(outcome.style, steps["yellow"])
 
 

@@ -96,9 +96,7 @@ class ReplayProvider:
                 self._lines[call] = line
 
     async def complete(self, request: Request) -> Completion:
-        """Return the recorded output of a call. Raise ProviderError if it has no line in the file, or if its line is
-        a failure.
-        """
+        """Return the recorded output of a call. Raise ProviderError if the call is not recorded or failed."""
         line = self._lines.get((request.case_id, request.replicate))
         if line is None:
             raise ProviderError("not_recorded", f"no recorded answer for {request.case_id} #{request.replicate}")

@@ -152,7 +152,7 @@ class RunningRun:
     def resume(self, budget: Budget) -> None:
         """Read the outcomes of earlier attempts, count their cost and pass the outputs to `on_outcome`.
 
-        Raise RunError if the inputs differ or if another process executes the run.
+        Raise RunError if the inputs changed or if another process executes the run.
         """
         run = self.run
         if run.folder.exists():
@@ -258,10 +258,7 @@ class RunningRun:
             await asyncio.wait([asyncio.wrap_future(scoring)])
 
     def finish(self) -> None:
-        """Close the journal and release the lock.
-
-        Pass errors of earlier attempts to `on_outcome`, for the calls that this attempt did not repeat.
-        """
+        """Close the journal and release the lock. Pass the errors of calls that were not repeated to `on_outcome`."""
         if self._journal is not None:
             self._journal.close()
         if self._lock is not None:

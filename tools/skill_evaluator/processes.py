@@ -170,7 +170,7 @@ async def run_process_in(threads: Executor, program: Program, stdin: bytes = b""
 def map_in_processes(
     work: Callable[[ItemT], DoneT], items: Sequence[ItemT], label: str = "components"
 ) -> Iterator[DoneT]:
-    """Yield `work(item)` for each item, in order; `label` names the items in the progress.
+    """Yield `work(item)` for each item, in order. `label` names the items in the progress display.
 
     Use all cores from 16 items on. Nested calls and Windows use one process.
     """

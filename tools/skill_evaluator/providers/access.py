@@ -134,7 +134,7 @@ def check_cloud(model: Model, where: str) -> None:
             raise ConfigError(f"place: {model.place} at {where} requires {name}")
         is_optional = name == "base_url" or (name == "region" and model.place == "vertex")
         if is_set and name not in needs and not is_optional:
-            raise ConfigError(f"{name} at {where}: {model.place or 'a model without place'} does not use it")
+            raise ConfigError(f"{name} at {where}: {model.place or 'a model without place'} does not use it; remove it")
     if model.place is not None and model.auth == "oidc":
         raise ConfigError(f"auth: oidc at {where}: place: {model.place} uses the login of the cloud; remove auth")
 

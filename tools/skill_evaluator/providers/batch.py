@@ -192,7 +192,7 @@ def _json_object(content: bytes) -> Json:
 
 
 def response_from(status: int, body: Any, request_id: Any = None) -> HttpResponse:
-    """Return the response to one request of a batch in the form of a direct response."""
+    """Return the response to a request of a batch, in the form of a response to a direct call."""
     headers = {"x-request-id": request_id} if isinstance(request_id, str) else {}
     return HttpResponse(status=status, headers=headers, content=json.dumps(body).encode("utf-8", "surrogatepass"))
 

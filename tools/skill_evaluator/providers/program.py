@@ -128,7 +128,7 @@ def _endpoint(endpoint: Endpoint, values: Mapping[str, str], settings: Settings)
     headers = {name: values[variable] for name, variable in endpoint.headers.items()}
     for variable in endpoint.headers.values():
         if not (values[variable].isascii() and values[variable].isprintable()):
-            raise ConfigError(f"{variable} has a line break or non-ASCII character; an HTTP header cannot have it")
+            raise ConfigError(f"{variable}: remove the line break or non-ASCII character, not allowed in HTTP headers")
 
     def read(body: Any, _: Mapping[str, str]) -> Completion:
         answer = value_at(body, endpoint.answer)

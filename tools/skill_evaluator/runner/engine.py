@@ -105,7 +105,7 @@ async def _run_until_abandoned(engines: "Sequence[Engine | BatchEngine]", stop: 
 
 
 def _begin(session: Session, runs: Sequence[RunningRun], stop: Stop) -> list["Engine | BatchEngine"]:
-    """Resume the runs, open the engines, then begin the runs on disk. Return the engines."""
+    """Resume the runs and open the engines. Then create and lock the run folders. Return the engines."""
     for run in runs:
         run.resume(session.budget)
     by_model = by_key((run.run.model.id, run) for run in runs)

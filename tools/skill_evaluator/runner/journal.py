@@ -66,7 +66,7 @@ Transport = Literal["direct", "batch"]  # single calls, or batches (see batches.
 
 
 class RunPlan(FrozenModel):
-    """The planned calls of a model on the cases of a component or of a shard. Each case has `replicates` calls."""
+    """The planned calls of a model: `replicates` calls for each case of a component or shard."""
 
     skill: ComponentName
     skill_version: VersionText
@@ -112,7 +112,7 @@ class Manifest(RunPlan):
 
     @property
     def reruns_failing(self) -> bool:
-        """Whether the run repeats failed cases, interleaved with another version (`--failing`)."""
+        """Whether the run is one of two interleaved runs of failed cases (`--failing`)."""
         return bool(self.selection) and self.beside is not None
 
     def has_same_inputs(self, manifest: "Manifest") -> bool:
@@ -244,7 +244,7 @@ def append_outcome(journal: LinesWriter, replicate: Replicate) -> None:
 
 
 def read_answers(folder: Path, problems: list[str] | None = None) -> Iterator[Replicate]:
-    """Yield the outcomes in a run folder in file order, repeated calls included, invalid lines excluded.
+    """Yield all outcomes in a run folder in file order, also of repeated calls. Skip invalid lines.
 
     After the last line, append a message about the invalid lines to `problems`. If it is None, print the message.
     """
@@ -353,7 +353,7 @@ class RunSize:
 def new_runs(
     component: Component, cases: Sequence[Case], models: Sequence[Model], results_dir: Path, kinds: Kinds, size: RunSize
 ) -> list[ComponentRun]:
-    """Plan one run per model, of the cases (or the shard of the cases) that apply to the model. Write nothing."""
+    """Plan one run per model, with the cases that apply to the model, or their shard. Write no file."""
     now, shard = datetime.datetime.now(datetime.UTC), size.shard
     invocation = size.invocation or new_invocation(now)
     sizes = input_sizes(component, cases)

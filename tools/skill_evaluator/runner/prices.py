@@ -51,7 +51,7 @@ class InputSize:
     files: tuple[File, ...] = ()
 
     def of_model(self, model: Model, kind: ProviderKind) -> "InputSize":
-        """Return the size with the tokens of its files added by the rules of the model's vendor."""
+        """Return the size with the tokens of its files, by the rules of the model's vendor."""
         tokens = [kind.file_tokens(model, file) for file in self.files]
         likely, maximum = (sum(counts[bound] for counts in tokens) for bound in (0, 1))
         return InputSize(likely=self.likely + likely, maximum=self.maximum + maximum, minimum=self.minimum)
@@ -320,7 +320,7 @@ COST_OF_BATCHES = "the costs are for batches, half of the costs without --batch;
 
 
 class Forecast(FrozenModel):
-    """The maximum costs in USD of a model's calls, or of all models (`model_id` null), null if unknown.
+    """The maximum costs in USD of a model, or of all models if `model_id` is null. A cost is null if unknown.
 
     `batch_usd` is also null if the model has no batch API. The total counts the calls of such a model as direct.
     """

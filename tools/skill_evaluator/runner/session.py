@@ -94,7 +94,7 @@ def print_resume_command(command: Sequence[str]) -> None:
 
 
 def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str, Model]:
-    """Return the models whose keys are set, by id. Warn about other models. Raise ConfigError if no model remains."""
+    """Return the models that lack no key, by id. Warn about other models. Raise ConfigError if no model remains."""
     usable: dict[str, Model] = {}
     for model in {model.id: model for model in models}.values():
         lack = missing_key(model, configuration.kinds[model.provider], configuration.keys)

@@ -1,4 +1,4 @@
-"""A small model in this process (SmolLM2-135M-Instruct through xllamacpp), without key, network and cost."""
+"""A model in this process through xllamacpp, by default SmolLM2-135M-Instruct, without key, network and cost."""
 
 import hashlib
 import json
@@ -71,10 +71,10 @@ def find_weights(path: Path | None, sha256: str | None) -> Path:
     """
     path = path or smollm2_weights()
     if not path.is_file():
-        raise ConfigError(f"weights of the local model not found: {path}")
+        raise ConfigError(f"weights of the local model not found: {path}; correct params.weights in models.yaml")
     with path.open("rb") as handle:
         if handle.read(4) != b"GGUF":
-            raise ConfigError(f"weights of the local model are not a GGUF file: {path}")
+            raise ConfigError(f"weights of the local model are not a GGUF file: {path}; replace that file")
     if sha256 and (digest := _digest(path)) != sha256:
         raise ConfigError(f"weights {path} have the digest {digest}, but sha256 in models.yaml is {sha256}")
     return path

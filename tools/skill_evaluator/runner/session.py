@@ -73,7 +73,7 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        """The remaining seconds at the present rate. None until a call of this attempt at the run has an outcome."""
+        """The remaining seconds at the mean rate so far. None until a call of this attempt has an outcome."""
         if finished := self.answered + self.failed:
             return (time.monotonic() - self.begun) / finished * (self.planned - self.done)
         return None

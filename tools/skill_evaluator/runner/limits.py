@@ -158,7 +158,7 @@ class Bucket:
 
 
 def wait_before_retry(retry: Retry, attempt: int, retry_after_s: float | None) -> float:
-    """Return the seconds before the next attempt: the server's retry-after (capped), else a jittered back-off.
+    """Return the seconds to wait after attempt `attempt`: the server's retry-after (capped), else jittered back-off.
 
     Equal jitter, https://aws.amazon.com/builders-library/timeouts-retries-and-backoff-with-jitter/.
     """

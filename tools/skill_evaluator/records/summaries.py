@@ -121,7 +121,7 @@ class ContractSummary(FrozenModel):
 
 
 class FailedCalls(FrozenModel):
-    """The calls of a run with the same fault. Kind `scored`: several parts of the output could be its JSON.
+    """The calls of a run with the same fault. Outputs of kind `scored` were scored, but are ambiguous.
 
     `cases` has the first of the `n_cases` cases. `message` is the error message of one of the calls.
     """

@@ -29,8 +29,8 @@ _TWO_NUMBERS = re.compile(r"\d[^\d]*[^\d\s.,'’][^\d]*\d")
 class Comparator:
     """A comparator. Two leaves are equal if their hashable `canonical` forms are equal.
 
-    Under a rule with a tolerance or threshold, `close` decides instead, from the two raw values; None leaves the
-    decision to the forms. `close` must be reflexive and symmetric, and give the same result for values with the same
+    Under a rule with a tolerance or threshold, `close` decides instead, from the two raw values. If it is None, the
+    forms decide. `close` must be reflexive and symmetric, and give the same result for values with the same
     forms. Neither function is called with null.
     """
 

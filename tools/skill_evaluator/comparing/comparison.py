@@ -66,7 +66,7 @@ class MemoizedValue:
 
     @cached_property
     def item_counts(self) -> Mapping[str, Counter[Hashable]]:
-        """The number of items with the same identity, by array path and identity.
+        """The count of each item identity, by array path.
 
         Arrays inside array items are pooled. An item without any of its key fields is identified by its whole value.
         """
@@ -116,7 +116,7 @@ def arrays_in(value: Any, plan: FieldPlan) -> Iterator[tuple[Field, list[Any]]]:
 
 
 def values_by_path(value: Any, plan: FieldPlan) -> tuple[dict[str, Hashable], dict[str, int]]:
-    """Return the canonical value by leaf path, and the length by array path. Several values become a multiset."""
+    """Return the canonical value by leaf path, and the length by array path. Several values are a multiset."""
     forms: defaultdict[str, list[Hashable]] = defaultdict(list)
     lengths: dict[str, int] = {}
     _gather_values(value, plan.field(""), (), forms, lengths)
@@ -127,7 +127,7 @@ def values_by_path(value: Any, plan: FieldPlan) -> tuple[dict[str, Hashable], di
 def _gather_values(
     value: Any, field: Field, star: Steps, forms: Mapping[str, list[Hashable]], lengths: dict[str, int]
 ) -> None:
-    """Add values to `forms` and array lengths to `lengths`, by path. `star` has the key for each `*` of the path."""
+    """Add values to `forms` and array lengths to `lengths`, by path. `star` has the actual keys at the `*`."""
     if field.rule is None and isinstance(value, dict):
         for key, child in with_nfc_keys(value).items():
             if child is not None:
@@ -362,7 +362,7 @@ def _equal_groups(
 
 
 def heaviest(weights: Weights) -> dict[int, int]:
-    """Return the assignment of columns to rows with maximum total weight: each column, by row.
+    """Assign columns to rows with maximum total weight. Return the column by row.
 
     If there are more rows than columns, some rows are absent. Ties prefer the diagonal.
     """
@@ -397,7 +397,10 @@ def heaviest(weights: Weights) -> dict[int, int]:
 
 
 def counted_weight(rows: Iterable[ComparedLeaf]) -> tuple[float, float, float]:
-    """Return the weights of the right leaves, the truth's leaves and the output's leaves that count in scores."""
+    """Return three total weights: of the right leaves, of the truth's leaves and of the output's leaves.
+
+    Leaves that do not count in field_level_f1 have the weight 0.
+    """
     weights: dict[int, float] = {}  # key: id of the rule, whose properties are slow
     matched = of_truth = of_output = 0.0
     for row in rows:

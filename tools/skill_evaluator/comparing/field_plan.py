@@ -72,7 +72,7 @@ class FieldPlan:
         return cached
 
     def with_numbers(self, value: Any, path: str = "") -> Any:
-        """Return a value, whose path is `path`, with numeric texts as numbers. All scores and digests use this form."""
+        """Convert the numeric texts in the value at `path` to numbers. All scores and digests use this form."""
         if not self.numeric_texts:
             return value
         if isinstance(value, dict):
@@ -106,7 +106,7 @@ class FieldPlan:
 
 
 class Field:
-    """One path of a plan: its rule, and the fields below it. The rule is None if the path has no leaf rule."""
+    """One path of a plan: its leaf rule, or None, and the fields below it."""
 
     __slots__ = ("_alignment", "_item", "_plan", "by_closeness", "children", "ignored", "is_star", "path", "rule")
 

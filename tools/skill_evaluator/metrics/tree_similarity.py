@@ -43,7 +43,7 @@ class Tree:
     shapes: list[int] = field(default_factory=list)
 
     def tops(self) -> dict[int, int]:
-        """Return the highest node of each leftmost path (keyroot), by the path's leaf. Skip most single-node paths."""
+        """Return the highest node of each leftmost path by the path's leaf. Skip paths of one node but the first."""
         highest = {node + 1 - size: node for node, size in enumerate(self.sizes)}
         return {leaf: top for leaf, top in sorted(highest.items()) if self.sizes[top] > 1 or not leaf}
 

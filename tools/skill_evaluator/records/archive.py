@@ -158,7 +158,7 @@ def read_acceptances(path: Path) -> list[Acceptance]:
 
 
 def accept_version(path: Path, lock: Path, skill: str, acceptance: Acceptance) -> Acceptance | None:
-    """Add an acceptance to a file and return None. If it exists for the same models and reason, return it."""
+    """Add an acceptance to a file. If one with this version, models and reason exists, return it, otherwise None."""
     with locked(lock):
         before = read_acceptances(path)
         for existing in before:
@@ -230,7 +230,7 @@ class Archive:
                 text = self._repository.contents([blob])[blob].decode("utf-8", "replace")
                 record = parse_record(parse_json(text, path, LeaderboardError), path)
             if record.run_id != run_id:
-                raise LeaderboardError(f"{path} is the record of run '{record.run_id}'; restore the file of '{run_id}'")
+                raise LeaderboardError(f"{path} holds run '{record.run_id}' instead of '{run_id}'; restore the file")
             if record.skill in self._component.formerly:
                 record = record.model_copy(update={"skill": self._component.name})
             self._read[run_id] = record
@@ -330,7 +330,7 @@ def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
 
 
 def mark_edited(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
-    """Return the runs with `edited` set: true if the prompt is known and differs from the version's first."""
+    """Return the runs with `edited` set: true if the prompt is known and is not that of the version's first run."""
     prompts = {version: run.prompt for version, run in first_runs(entries).items()}
     runs = ((run, run.prompt not in (None, prompts.get(run.version))) for run in entries)
     return [run if run.edited is edited else run.model_copy(update={"edited": edited}) for run, edited in runs]

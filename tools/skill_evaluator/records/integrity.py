@@ -108,8 +108,8 @@ def library_at_commit(repository: Repository, commit: str, folder: str, names: I
 def problems_of(components: Path, name: str, folder: str, past: LibraryAtCommit | None) -> list[Problem]:
     """Return the problems of a component's records and acceptances, and of their changes since the commit `past`.
 
-    If `past` is None, changes are not checked. The paths in problems begin with `folder`. Raise LeaderboardError if a
-    file cannot be read.
+    If `past` is None, neither changes nor the version are checked. The paths in problems begin with `folder`. Raise
+    LeaderboardError if a file cannot be read.
     """
     component = components / name
     after = read_version(component, within(folder, name))

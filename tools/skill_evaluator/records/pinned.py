@@ -34,7 +34,7 @@ class PinnedRun(StrictModel):
 
 
 class PinnedOutputs(PinnedRun):
-    """The pinned outputs of one run: the first output of each case that has an output."""
+    """The pinned outputs of one run: the first output of each selected case."""
 
     outputs: dict[CaseId, PinnedOutput] = Field(min_length=1)
 

@@ -78,7 +78,7 @@ def _identity(name: str) -> tuple[str, str]:
 
 
 def served_of(names: Iterable[str | None]) -> Served:
-    """Return the name of the model in a run's outputs. Return counts by name for several, and None for none."""
+    """Return the served model from the model names in a run's outputs: the name, counts by name, or None."""
     counts = Counter(name for name in names if name)
     return dict(counts.most_common()) if len(counts) > 1 else next(iter(counts), None)
 
@@ -289,7 +289,7 @@ def short_digests(digests: Mapping[str, str]) -> dict[str, str]:
 
 
 class RowAccuracy(FrozenModel):
-    """An accuracy metric over a run. `n` counts the values in `mean`; the unit of `ci95` is the case."""
+    """An accuracy metric over a run. `n` counts the values in `mean`. `ci95` is that of `strict_mean`, over cases."""
 
     mean: float | None
     strict_mean: float | None

@@ -229,7 +229,7 @@ def accept(
     """Accept a recorded version, by default the highest, as the baseline of later versions.
 
     If `by` is empty, git's author accepts it. If `models` is empty, it is accepted for all models. Raise
-    LeaderboardError if a complete run of the version is missing, or if reason or author is empty.
+    LeaderboardError if the version has no complete run of every named model, or if reason or author is empty.
     """
     name = component.name
     reason, by = " ".join(reason.split()), " ".join(by.split())

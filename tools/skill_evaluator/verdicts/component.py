@@ -42,7 +42,7 @@ class ComponentStatus:
     """The state of a component. `newest` has the newest record of each model's highest version, by model id.
 
     `versions` has the comparison of a version with its baselines, for each of the five highest versions. `pairs` has
-    one comparison for each two of the first eight models.
+    one comparison for each two of the first eight models that have a version in common.
     """
 
     newest: Mapping[str, Record]
@@ -64,7 +64,7 @@ class Chosen:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     def on_different_days(self) -> "Chosen":
-        """Return a copy with all runs on different days. Raise LeaderboardError if a candidate was not imported."""
+        """Return a copy whose runs are not interleaved. Raise LeaderboardError if a candidate was not imported."""
         if not all(pair.candidate.is_from_elsewhere for pair in self.pairs):
             raise LeaderboardError("--different-days is only for results of another tool; records have dates: omit it")
         return replace(self, pairs=[replace(pair, side_by_side=False) for pair in self.pairs])
@@ -142,7 +142,8 @@ class RecordedComponent:
     def unmeasured(self, shown: Iterable[str]) -> str:
         """Return a note that the version on disk has no complete run and a lower version is shown instead.
 
-        The note names the highest version in `shown`. Return "" if that run exists, or if `shown` is empty.
+        The note names the highest version in `shown`. Return "" if the version on disk has a complete run, or if
+        `shown` is empty.
         """
         version, shown = self.component.version, sorted(shown, key=precedence)
         recorded = selection.runs_of_versions(self.archive.entries).values()
@@ -392,7 +393,7 @@ class RecordedComponent:
         return pairs
 
     def _other_models(self, records: Sequence[Record]) -> Iterator[Record]:
-        """Yield the newest run of each other model for every version of the records. Skip unreadable records."""
+        """Yield the newest run of each other model, for each version of the records. Skip unreadable records."""
         entries, models = self.archive.entries, {record.model_id for record in records}
         recorded = {entry.run_id for entry in entries if entry.scenario is None and not entry.edited}
         of_family = (record for record in records if record.run_id in recorded and not record.draft)
@@ -415,7 +416,7 @@ class RecordedComponent:
         return pairs
 
     def drift_pair(self, record: Record) -> Pair | None:
-        """Pair a run with earlier runs of the same prompt. Return None if there are none, or for a scenario."""
+        """Pair a run with earlier runs of the same prompt. Return None if there are none, or if it has a scenario."""
         if record.scenario is not None:
             return None
         versions = selection.versions_patched_to(self.archive.entries, record.skill_version)

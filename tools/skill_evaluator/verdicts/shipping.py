@@ -457,7 +457,7 @@ class Point(FrozenModel):
 
 
 class FlakyValue(FrozenModel):
-    """A field of a case that was flaky in the last three runs. `right` has a text such as `3/4` for each run."""
+    """A field of a case that was flaky in the last three runs. `right` has the right values per run: `3/4`."""
 
     case_id: str
     path: str

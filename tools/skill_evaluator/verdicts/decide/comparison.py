@@ -120,7 +120,7 @@ def _is_turned(before: CaseRecord, after: CaseRecord, means: tuple[float, float]
     """Return whether a case is at least 90 % right in one version and at most 10 % in the other.
 
     With three or more fields, the mean score of the fields decides. With fewer fields, the case's mean scores `means`
-    decide. They decide only if `is_graded`: the metric has scores other than 0 and 1.
+    decide, but only if `is_graded`: the metric has scores other than 0 and 1.
     """
     if len(before.fields) >= _MIN_FIELDS:
         scores_of = comparability.field_scores

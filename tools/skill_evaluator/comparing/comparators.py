@@ -29,9 +29,9 @@ _TWO_NUMBERS = re.compile(r"\d[^\d]*[^\d\s.,'’][^\d]*\d")
 class Comparator:
     """A comparator. Two leaves are equal if their hashable `canonical` forms are equal.
 
-    Under a rule with a tolerance or threshold, `close` decides instead, from the two raw values. If it is None, the
-    forms decide. `close` must be reflexive and symmetric, and give the same result for values with the same
-    forms. Neither function is called with null.
+    Under a rule with a tolerance or threshold, `close` (if any) decides instead. It gets the two raw values, must be
+    reflexive and symmetric, and must return the same result for values with the same forms. Neither function is called
+    with null.
     """
 
     canonical: Callable[[Any, FieldRule], Hashable]

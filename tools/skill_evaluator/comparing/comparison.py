@@ -180,10 +180,7 @@ def _gather_leaves(value: Any, field: Field, steps: Steps, collected: list[Leaf]
 
 
 def text_of(value: Any, field: Field) -> str:
-    """Return a text that is equal for equal values, in any order of keys and of the items of unordered arrays.
-
-    It serves as a sort key of array items. The function uses one stack frame per level of nesting.
-    """
+    """Return a text that is equal for equal values, in any order of keys and of the items of unordered arrays."""
     parts = []
     if field.rule is None and isinstance(value, dict):
         for key, child in sorted(with_nfc_keys(value).items(), key=itemgetter(0)):
@@ -397,10 +394,7 @@ def heaviest(weights: Weights) -> dict[int, int]:
 
 
 def counted_weight(rows: Iterable[ComparedLeaf]) -> tuple[float, float, float]:
-    """Return three total weights: of the right leaves, of the truth's leaves and of the output's leaves.
-
-    Leaves that do not count in field_level_f1 have the weight 0.
-    """
+    """Return the weights that count in field_level_f1: of the right leaves, the truth's leaves, the output's leaves."""
     weights: dict[int, float] = {}  # key: id of the rule, whose properties are slow
     matched = of_truth = of_output = 0.0
     for row in rows:

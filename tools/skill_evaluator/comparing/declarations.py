@@ -63,7 +63,7 @@ class FieldRule:
 
     @property
     def counts(self) -> bool:
-        """Whether the field's leaves count in field_level_f1: not if ignored, nor free text without a threshold."""
+        """Whether the field counts in field_level_f1. Ignored fields and free text without a threshold do not."""
         return self.compare != "ignore" and not (self.compare == "text" and self.threshold is None)
 
     @property

@@ -69,7 +69,10 @@ def _postorder(value: Any) -> Iterable[tuple[Hashable, int]]:
 
 
 def tree(nodes: Iterable[tuple[Hashable, int]], numbers: dict[Hashable, int]) -> Tree:
-    """Build a tree from (label, number of children) of each node in postorder. Trees to compare share `numbers`."""
+    """Build a tree from the (label, number of children) of each node in postorder.
+
+    `numbers` collects the integers for labels and shapes. Trees to compare share it.
+    """
     built = Tree()
     waiting: list[int] = []  # roots of the subtrees that have no parent yet
     for node, (name, arity) in enumerate(nodes):

@@ -63,7 +63,7 @@ def read_pinned(component: Path, skill: str) -> dict[str, PinnedOutputs]:
     for path in sorted(pinned_folder(component).glob("*.json")):
         outputs = read_versioned(PinnedOutputs, root.inside(path), "pinned_version", PINNED_VERSION, JudgeError)
         if outputs.skill != skill:
-            raise JudgeError(f"{path} holds outputs of '{outputs.skill}', not of '{skill}'")
+            raise JudgeError(f"{path} holds outputs of '{outputs.skill}', not of '{skill}'; remove it")
         if outputs.model_id in pinned:
             raise JudgeError(f"{path} is a second file with outputs of {outputs.model_id}; remove one")
         edited = [case_id for case_id, output in outputs.outputs.items() if digest(output.text) != output.digest]

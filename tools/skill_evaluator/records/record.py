@@ -239,10 +239,7 @@ class CaseRecord(FrozenModel):
 
 
 def strict_score(outcome: str, score: float | None) -> float | None:
-    """Return a replicate's score for a strict mean. Return None if there is no output, or the score is undefined.
-
-    An unreadable, refused or truncated output without a score counts 0.
-    """
+    """Return a replicate's score, or 0 if the model's output cannot be scored, or None if a call has no output."""
     if outcome == SCORED:
         return score
     return (score or 0.0) if outcome in ANSWERED else None
@@ -413,9 +410,7 @@ class Record(_Run):
 
     @property
     def is_final(self) -> bool:
-        """Whether the run needs no further calls: it is complete, or enough calls were answered but too few outputs can
-        be read.
-        """
+        """Whether the run needs no further calls: it is complete, or too few of its outputs can be read."""
         return self.complete or self.usable is not None
 
     @property

@@ -16,8 +16,7 @@ LATER: Any = Field(default=None, exclude_if=lambda value: value is None)
 class Summary(FrozenModel):
     """A metric over a run. `strict_mean` counts unreadable outputs as 0. `n` counts the values in `mean`.
 
-    `stdev` is between replicates. `stdev_cases` and `ci95` are those of `strict_mean`, over cases. None means too few
-    values.
+    `stdev` is between replicates. `stdev_cases` and `ci95` are of `strict_mean`, over cases. None means too few values.
     """
 
     mean: float | None

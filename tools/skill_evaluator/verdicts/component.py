@@ -54,10 +54,7 @@ class ComponentStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The pairs to compare. `left_out` has the reason of each skipped model by model id.
-
-    The `hidden` pairs count in the correction for multiple tests and get no verdict.
-    """
+    """The pairs to compare, `hidden` pairs that only correct for multiple tests, and the reasons of skipped models."""
 
     pairs: Sequence[Pair]
     hidden: Sequence[Pair] = ()
@@ -142,8 +139,7 @@ class RecordedComponent:
     def unmeasured(self, shown: Iterable[str]) -> str:
         """Return a note that the version on disk has no complete run and a lower version is shown instead.
 
-        The note names the highest version in `shown`. Return "" if the version on disk has a complete run, or if
-        `shown` is empty.
+        The note names the highest of `shown`. Return "" if the version on disk is measured, or if `shown` is empty.
         """
         version, shown = self.component.version, sorted(shown, key=precedence)
         recorded = selection.runs_of_versions(self.archive.entries).values()

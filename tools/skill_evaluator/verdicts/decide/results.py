@@ -411,10 +411,7 @@ class ModelVerdict(FrozenModel):
 
     @property
     def moved(self) -> list[str]:
-        """The metrics and fields that moved, as texts. If a regression has none, the amounts or cases that regressed.
-
-        The last text is a change of the served model, if any.
-        """
+        """The changes of metrics and fields, or else of amounts or cases, and of the served model, as texts."""
         moved = [
             f"{one.metric} {one.baseline:.3f} → {one.candidate:.3f}"
             for one in (*self.metrics, *self.fields)

@@ -179,7 +179,7 @@ def judged_verdict(verdict: VerdictName, measure: Measure, pair: Pair, harm: flo
     """Return the verdict on a measure, or *inconclusive* if an uncalibrated judge may not decide it.
 
     An error that a judge makes on both versions cancels, so a regression by more than `harm` holds. A smaller drop,
-    every gain, and every change between two judges are inconclusive; *unchanged* holds.
+    every gain, and every change between runs with different judges are inconclusive; *unchanged* holds.
     """
     if pair.unproved_judge is None or not measure.judged:
         return verdict

@@ -116,7 +116,7 @@ def arrays_in(value: Any, plan: FieldPlan) -> Iterator[tuple[Field, list[Any]]]:
 
 
 def values_by_path(value: Any, plan: FieldPlan) -> tuple[dict[str, Hashable], dict[str, int]]:
-    """Return the canonical value by leaf path, and the length by array path. Several values are a multiset."""
+    """Return the canonical value by leaf path (a multiset if there are several), and the length by array path."""
     forms: defaultdict[str, list[Hashable]] = defaultdict(list)
     lengths: dict[str, int] = {}
     _gather_values(value, plan.field(""), (), forms, lengths)

@@ -82,7 +82,7 @@ class ArraySummary(FrozenModel):
 
 
 def values_of_arrays(per_field: Mapping[str, FieldSummary]) -> dict[str, dict[str, int]]:
-    """Return the counts of right, wrong, missing and extra values, and their sum `n`, of each innermost array by path.
+    """Return the counts of values (right, wrong, missing, extra, and their sum `n`) by path of the innermost array.
 
     >>> leaf = {"compare": "exact", "accuracy": 0.5, "n": 2, "right": 1, "wrong": 0, "stability": 1.0}
     >>> one, other = (FieldSummary(**leaf, missing=m, extra=1 - m) for m in (0, 1))

@@ -436,7 +436,7 @@ class RecordedComponent:
         return [record.model_copy(update={"drift": drifts.get(record.run_id)}) for record in records]
 
     def spreads_of(self, records: Iterable[Record]) -> list[RunSpread]:
-        """Return the spread of each model's runs: the model's last record, and other runs of the same version."""
+        """Return each model's spread of scores, over its last record and the other runs of the same version."""
         spreads = []
         for record in {record.model_id: record for record in records}.values():
             runs = (*self._runs_of_series(record, {record.skill_version}), record)

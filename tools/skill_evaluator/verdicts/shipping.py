@@ -529,9 +529,9 @@ class History(FrozenModel):
     def to_ship(self) -> str:
         """The version to ship: the highest sound version, or else the lowest version. "" if all versions score 0.
 
-        A version is sound if it improved, or if it is unchanged and the version before it is sound. The first version
-        is sound. For the highest version, unchanged is enough. A version is skipped if its newest runs score 0 in every
-        case with every model.
+        A version is sound if it improved, or if it is unchanged and the version before it is sound. A version
+        without a baseline is sound. For the highest version, unchanged is enough. A version is skipped if its newest
+        runs score 0 in every case with every model.
         """
         points = by_key((point.version, point) for model in self.models for point in model.points)
         *_, newest = ordered = sorted(points, key=precedence)

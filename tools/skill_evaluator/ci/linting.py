@@ -1,6 +1,6 @@
 """Lint of a library (components, changes, workflows), and `doctor`: keys, a call to each model, and the set-up.
 
-`gh` lists the names of secrets in CI with the user's login, which may see more than a job's token.
+`doctor` reads the names of CI secrets with `gh` and the user's login. A job's token may see fewer.
 """
 
 import asyncio
@@ -64,8 +64,8 @@ class LintRequest(cli.LibraryOptions):
 class LintedLibrary:
     """The lint results of components; `problems` has all their problems with file and line.
 
-    `broken` are problems of the settings, `stale` those of workflows that lack lines. `edited` has one problem per
-    changed file that decides how changes are checked, and per leaderboard that was deleted with its component.
+    `broken` are problems of the settings, `stale` those of workflows that lack lines. `edited` are changed workflows
+    and requirements files, and leaderboards that were deleted with their component.
     """
 
     components: Sequence[LintResult]
@@ -365,7 +365,7 @@ def _key_of_program(name: str, program: ProgramUnderTest, configuration: Configu
 
 
 def _key_location(environment: str, variables: Sequence[str], names: SecretNames) -> InCi:
-    """Return the home of a key in CI: `environment`, else `repository`, else `missing`; `unknown` if not listed."""
+    """Return the place of a key in CI: `environment`, `repository`, `missing`, or `unknown` if GitHub hides names."""
     if not names:
         return "unknown"
     of_environment, of_repository = names.get(environment, frozenset()), names[""]

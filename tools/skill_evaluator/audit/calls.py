@@ -46,7 +46,7 @@ _IN_BATCHES = "the calls were made in batches (transport: batch): half the cost 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTally:
-    """A model's calls, counted by outcome, with their cost, cache hit rate and median latency. None: unknown."""
+    """A model's calls, counted by outcome, with cost, cache hit rate and median latency. An unknown value is None."""
 
     planned: int
     outcomes: Mapping[str, int]

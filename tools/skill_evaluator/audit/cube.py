@@ -105,7 +105,7 @@ class Cube:
         )
 
     def centered(self) -> Self:
-        """Return the cube with scores shifted so that all scenarios of a benchmark have the same mean of the models."""
+        """Return a cube in which all scenarios of a benchmark have the same mean score. `outcomes` do not change."""
         means = self.scores.mean(axis=0, keepdims=True)
         return replace(self, scores=self.scores - means + means.mean(axis=1, keepdims=True))
 
@@ -148,10 +148,10 @@ def cube_of_outcomes(
 
 
 def without_gaps(cube: Cube, missing: Missing, source: str) -> Cube:
-    """Return the cube without its incomplete questions, scenarios or models; `missing` is one of the three.
+    """Return the cube without its incomplete questions, scenarios or models, as `missing` says.
 
-    If no score is missing, return the cube itself. Raise AuditError if `missing` is "refuse", if nothing would be left,
-    or if it is "questions" and `outcomes` are unknown. `source` names the cube in the error.
+    If no score is missing, return the cube itself. Otherwise raise AuditError for "refuse", for "questions" with
+    unknown `outcomes`, or if nothing would be left. `source` names the cube in the error.
     """
     holes = np.asarray(np.isnan(cube.scores).any(axis=2))
     if not holes.any():

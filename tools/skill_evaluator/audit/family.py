@@ -44,9 +44,9 @@ class ScenarioRemark(FrozenModel):
 
 
 class Trial(FrozenModel):
-    """The results of an audit in those scenarios to check (two or more) that it used unchanged.
+    """An earlier audit that used at least two of the scenarios to check unchanged, and its results in these.
 
-    `scores` are in per cent right, by model and then scenario. `neutrality` is text: whether they are equally hard.
+    `scores` are in per cent right, by model and then scenario. `neutrality` says if the scenarios are equally hard.
     """
 
     audit: str
@@ -56,7 +56,7 @@ class Trial(FrozenModel):
 
 
 class FamilyCheck(FrozenModel):
-    """The result of `scenarios check`. `family` is null for scenarios in no folder. `review`: questions to a person."""
+    """The result of `scenarios check`. `family` is null for scenarios in no folder. `review`: questions for people."""
 
     family: str | None
     scenarios: list[str]

@@ -420,7 +420,7 @@ def _read_scenarios(folders: AuditFolders, names: Iterable[str]) -> dict[str, Sc
 
 
 def draw_questions(case_ids: Sequence[str], questions: int | None, seed: int, benchmark: str) -> list[str]:
-    """Draw case ids at random (`questions` None: all) and sort them. Seed and benchmark name determine the draw."""
+    """Draw `questions` case ids at random (None: all) and return them sorted. Equal arguments give the same draw."""
     ordered = sorted(case_ids)
     if questions is None or questions >= len(ordered):
         return ordered

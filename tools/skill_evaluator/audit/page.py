@@ -272,7 +272,7 @@ def _benchmark_text(used: BenchmarkUsed) -> str:
 
 
 def _figures_text(figures: BenchmarkFigures | None) -> str:
-    """Format grade, fluctuation and ability on one benchmark; None gives a dash. (noise): noise explains all of it.
+    """Format grade, fluctuation and ability on one benchmark, or None as a dash. (noise): noise explains all of σ.
 
     >>> _figures_text(BenchmarkFigures(ability=66.7, fluctuation=2.67, grade="AA", corrected=0.0))
     'AA 2.67 (noise), 66.7'

@@ -70,8 +70,7 @@ class CollectRequest(CiOptions, FormatOption):
 class ArrivedRun:
     """One run of the plan, joined from its shards, with the run folders that arrived below `root`.
 
-    An interleaved baseline is a run of its own. `judge` is the model id of the planned judge. `skipped` means that all
-    jobs of the run were skipped.
+    An interleaved baseline is a run of its own. `judge` is the judge's model id. `skipped`: all its jobs were skipped.
     """
 
     root: Path
@@ -135,8 +134,8 @@ def _score_runs(
 ) -> tuple[list[ci.RunOutcome], dict[str, Record], list[SkillEvaluatorError]]:
     """Score the runs. Return their outcomes in the order of the plan, the records by run id, and the errors.
 
-    Small runs are scored first, each within an equal share of the remaining `limits.collect_seconds`, so no run is cut
-    short unless all runs together take longer.
+    Small runs are scored first. Each run gets an equal share of the remaining `limits.collect_seconds`, so the time
+    that small runs leave is used by large runs.
     """
     deadline = time.monotonic() + request.configuration.settings.limits.collect_seconds
     scored: dict[int, ci.RunOutcome] = {}

@@ -78,7 +78,7 @@ class LintedLibrary:
 def lint(request: LintRequest) -> LintedLibrary:
     """Lint the named components, or all if none is named.
 
-    With `--base`, also check the changes since that commit and, if no component is named, skip unchanged components.
+    With `--base`, also check the changes since that commit. If no component is named, skip unchanged components.
     """
     names = tuple(dict.fromkeys(request.names)) or _all_names(request.components)
     for name in names if request.fix else ():
@@ -309,7 +309,7 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
 
 
 async def _call_models(configuration: Configuration) -> dict[str, str | None]:
-    """Call each model that lacks no key, except free models. Return its error, or None, by model id."""
+    """Call each model unless it is free or its key is missing. Return its error, or None, by model id."""
     redact, settings = configuration.redactor(), configuration.settings
 
     async def call(model: Model) -> str | None:

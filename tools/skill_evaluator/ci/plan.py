@@ -279,7 +279,7 @@ def sha256_of(path: Path) -> str:
 def planned_request(request: RequestT, plan: Plan, run_id: str) -> RequestT:
     """Return the request that makes a planned run, or resumes it if its folder exists.
 
-    Raise PlanError if the run is not in the plan, or if the request names another component or model or no `results`.
+    Raise PlanError for an unknown run id, for a request with another component or model, or without `results`.
     """
     runs = {run.id: run for run in plan.runs}
     if run_id not in runs:
@@ -356,7 +356,7 @@ class Outcome(FrozenModel):
     """The file outcome.json.
 
     `verdicts` compare new versions with the recorded lower versions, `drift` recorded versions with their own earlier
-    runs. `faults` are errors of components that should have run. `has_bug` is not in the file.
+    runs. `faults` are errors of components that should have run. `has_bug` (an internal error) is not in the file.
     """
 
     invocation: ids.RunId

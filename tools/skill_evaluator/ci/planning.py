@@ -449,7 +449,7 @@ def packed(runs: Sequence[PlannedRun], minutes: Mapping[str, float], jobs: Jobs)
 def _merged(
     runs_by_job: Sequence[list[PlannedRun]], minutes: Mapping[str, float], jobs: Jobs, *, with_model: bool
 ) -> list[list[PlannedRun]]:
-    """Join the two shortest jobs with equal keys (`with_model`: and model) until `max_jobs` remain or no two fit."""
+    """Join the two shortest jobs with equal keys (and model, `with_model`) until `max_jobs` remain or no two fit."""
     groups: dict[object, list[tuple[float, int, list[PlannedRun]]]] = {}
     for number, job_runs in enumerate(runs_by_job):
         group = (job_runs[0].environment, *job_runs[0].keys, job_runs[0].model_id if with_model else None)
@@ -579,7 +579,7 @@ def recorded_runs(
 ) -> tuple[dict[str, list[RecordedRun]], list[Problem]]:
     """Return the recorded runs by component, and a problem for each invalid leaderboard at `refs`.
 
-    Of each leaderboard and model, return only the newest complete run of the highest version. Skip runs under a
+    For each leaderboard and model, only the newest complete run of the highest version counts. Skip runs under a
     scenario, and refs that do not exist here.
     """
     commits = dict.fromkeys(filter(None, map(repository.commit, refs)))

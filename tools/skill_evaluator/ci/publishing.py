@@ -73,7 +73,7 @@ def _commit_message(records: Sequence[Record]) -> str:
 
 
 def read_records(folder: Path) -> tuple[list[Record], list[LeaderboardError]]:
-    """Return the records, sorted by run id, and read errors. Raise PlanError if outcome.json has no runs."""
+    """Return the records, sorted by run id, and read errors. Raise PlanError if outcome.json is invalid."""
     path = folder / OUTCOME
     outcome = read_json(path, PlanError)
     runs = outcome.get("runs") if isinstance(outcome, dict) else None
@@ -95,12 +95,12 @@ def _read_collected(folder: Path, skill: str, run_id: str) -> Record:
     record = read_record(path)
     if (record.skill, record.run_id) != (skill, run_id):
         raise LeaderboardError(
-            f"{path} holds the record of a different run, '{record.run_id}' of '{record.skill}'; run `ci collect` again"
+            f"{path} holds the record of a different run, '{record.run_id}' of '{record.skill}'; rerun `ci collect`"
         )
     with suppress(ValueError, TypeError):  # the time is invalid, or has no equivalent in UTC
         if moment(record.timestamp) <= datetime.datetime.now(datetime.UTC) + MAX_CLOCK_SKEW:
             return record
-    raise LeaderboardError(f"timestamp '{record.timestamp}' in {path} is invalid or too late; run `ci collect` again")
+    raise LeaderboardError(f"{path}: timestamp '{record.timestamp}' is invalid or in the future; rerun `ci collect`")
 
 
 def publish_records(

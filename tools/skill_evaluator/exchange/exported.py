@@ -120,7 +120,7 @@ class Exported:
 def export_records(request: ExportRequest, recorded: Callable[[str], RecordedComponent]) -> Exported:
     """Export the requested records. For JUnit, `recorded` loads a component by name.
 
-    Raise LeaderboardError if a source or model is unknown, if no record is found, or if JUnit gets another `table`.
+    Raise LeaderboardError if a source or model is unknown, if no record is found, or if `table` is set for JUnit.
     """
     names = request.sources or sorted({path.parents[2].name for path in request.components.glob(_RECORDS_GLOB)})
     if request.to == "junit":

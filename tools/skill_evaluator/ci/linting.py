@@ -64,8 +64,8 @@ class LintRequest(cli.LibraryOptions):
 class LintedLibrary:
     """The lint results of components; `problems` has all their problems with file and line.
 
-    `broken` are problems of the settings, `stale` those of workflows that lack lines. `edited` are changed workflows
-    and requirements files, and leaderboards that were deleted with their component.
+    `broken` are problems of the settings, `stale` those of workflows that lack lines. `edited` has one per changed
+    file in .github, changed requirements file, and leaderboard of a deleted component.
     """
 
     components: Sequence[LintResult]
@@ -145,7 +145,7 @@ def _with_judge_key(linted: LintResult, config: Path, configuration: Configurati
 
 
 def _edited(request: LintRequest, repository: Repository, commit: str, folder: str) -> Iterator[Problem]:
-    """Yield a problem per changed workflow or requirements file, and per leaderboard deleted with its component."""
+    """Yield a problem per changed file in .github, changed requirements file and leaderboard of a deleted component."""
     message = "this change edits a file that checks changes; review it before the merge"
     config = repository.relative_path_without_links(request.config)
     for checked, pattern in ((".github", "*"), (config, "requirements*")):

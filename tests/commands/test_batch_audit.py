@@ -52,4 +52,4 @@ def test_audit_without_a_batch_api_is_refused(library: AuditLibrary) -> None:
     assert "provider 'replay' has no batch API" in library.audit("--batch").err
     library.audit()
     refused = library.call("audit", "run", "--resume", "--batch")
-    assert (refused.code, "it was started without it" in refused.err) == (2, True)
+    assert (refused.code, "was started without --batch" in refused.err) == (2, True)

@@ -46,7 +46,7 @@ _IN_BATCHES = "the calls were made in batches (transport: batch): half the cost 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTally:
-    """A model's calls, counted by outcome, with their cost, cache hit rate and median latency. None: unknown."""
+    """A model's calls, counted by outcome, with cost, cache hit rate and median latency. An unknown value is None."""
 
     planned: int
     outcomes: Mapping[str, int]
@@ -106,9 +106,9 @@ class GatheredAudit:
         return [name for name in self.manifest.models if not self.tallies[name].answered]
 
     def cube(self, weights: Mapping[str, float], missing: Missing) -> Cube:
-        """Build the cube of the models with outputs, and treat missing scores as in `without_gaps`.
+        """Build the cube of the models that have an output, and pass it to `without_gaps`.
 
-        `weights` by benchmark replace those of the manifest. Raise AuditError if no model has an output.
+        `weights` by benchmark override those of the manifest. Raise AuditError if no model has an output.
         """
         models = [name for name in self.manifest.models if self.tallies[name].answered]
         if not models:
@@ -165,10 +165,11 @@ class _Grid:
         labelled = read_benchmark(folders, name)
         changed = changed_cases(benchmark, labelled)
         if changed:
-            raise AuditError(f"{changed[0]} changed since the audit {audit.id} began; check out its commit")
+            raise AuditError(f"{changed[0]} changed since the audit {audit.id} began; check out the audit's commit")
         if self._metric not in labelled.component.metrics:
             raise AuditError(
-                f"benchmark '{name}' no longer declares {self._metric}, the metric of the audit {audit.id}"
+                f"benchmark '{name}' no longer declares {self._metric}, the metric of the audit {audit.id}; "
+                "add it to the metrics of the benchmark"
             )
         self._scenarios, questions = list(audit.scenarios), tuple(benchmark.cases)
         shape = (len(audit.models), len(self._scenarios), len(questions), audit.replicates)
@@ -181,7 +182,7 @@ class _Grid:
         self._scored: dict[tuple[str, str], Scored | Future[Scored]] = {}  # key: case id and text
 
     def add(self, model: int, replicates: Sequence[Replicate]) -> Counter[str]:
-        """Store the scores of the calls of the model at an index. Return the number of calls by kind of outcome."""
+        """Store the scores of a model's calls (`model` is its index). Return the number of calls by outcome."""
         cells = [replicate.call.case_id.split("/")[1:] for replicate in replicates]
         usable = [replicate.completion if replicate.failure is None else None for replicate in replicates]
         for (_, case), completion in zip(cells, usable, strict=True):
@@ -207,12 +208,13 @@ def read_runs(folder: Path, audit: AuditManifest) -> dict[str, tuple[Path, journ
         run = journal.read_manifest(path)
         if run.audit != audit.id:
             owner = f"the audit {run.audit}" if run.audit else f"'{run.skill}'"
-            raise AuditError(f"{path} is a run of {owner}, not of the audit {audit.id}")
+            raise AuditError(f"{path} is a run of {owner}, not of the audit {audit.id}; move it away")
         planned = audit.run(run.model_id, run.provider, audit.models.get(run.model_id, "none"))
         fields = journal.Manifest.model_fields.keys() - {"evaluator_version", *journal.SET_DURING_RUN}
         changed = sorted(name for name in fields if getattr(run, name) != getattr(planned, name))
         if changed:
-            raise AuditError(f"{path} differs from {AUDIT} of the audit {audit.id} in: {', '.join(changed)}")
+            names = ", ".join(changed)
+            raise AuditError(f"{path} differs from {AUDIT} of the audit {audit.id} in {names}; start a new audit")
         runs[run.model_id] = path, run
     return runs
 
@@ -232,9 +234,9 @@ def _answers(folder: Path, run: journal.Manifest, remarks: list[str]) -> Iterato
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditResults:
-    """The result of `audit run`. `tallies` counts all calls of the audit by model, also those of earlier requests.
+    """The result of `audit run`. `tallies` counts all calls of the audit by model, including those of earlier commands.
 
-    `stopped` has, for each model with a key, the reason why some of its calls were not made, or None.
+    `stopped` has the models that this command calls. The value is the reason why calls were not made, or None.
     """
 
     drawn: DrawnAudit
@@ -242,7 +244,7 @@ class AuditResults:
     stopped: Mapping[str, str | None]
 
     def is_complete(self, model_id: str) -> bool:
-        """Return whether a model's calls were not stopped and enough of them (`required_coverage`) have an output."""
+        """Return whether all calls of a model were made, and enough of them (`required_coverage`) have an output."""
         tally, required = self.tallies[model_id], self.drawn.configuration.settings.required_coverage
         return self.stopped[model_id] is None and tally.answered >= required * tally.planned
 
@@ -254,7 +256,7 @@ class AuditResults:
 
     @property
     def next_step(self) -> str:
-        """The next command: `report: <command>` if every call has an output, else `to continue: <command>`."""
+        """The next command as text: `report: <command>` if every call has an output, else `to continue: <command>`."""
         request, folder = self.drawn.options, self.drawn.folder
         unanswered = sum(self.tallies[name].planned - self.tallies[name].answered for name in self.stopped)
         if self.complete and not unanswered:

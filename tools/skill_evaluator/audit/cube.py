@@ -105,7 +105,7 @@ class Cube:
         )
 
     def centered(self) -> Self:
-        """Replace each scenario's mean over the models by the mean of its benchmark. `outcomes` do not change."""
+        """Return a cube in which all scenarios of a benchmark have the same mean score. `outcomes` do not change."""
         means = self.scores.mean(axis=0, keepdims=True)
         return replace(self, scores=self.scores - means + means.mean(axis=1, keepdims=True))
 
@@ -148,11 +148,10 @@ def cube_of_outcomes(
 
 
 def without_gaps(cube: Cube, missing: Missing, source: str) -> Cube:
-    """Exclude from a cube the questions, scenarios or models (`missing`) that lack a score.
+    """Return the cube without its incomplete questions, scenarios or models, as `missing` says.
 
-    Return the cube itself if no score is missing. Otherwise raise AuditError if `missing` is "refuse", if it is
-    "questions" and `outcomes` are unknown, or if no model, no scenario or no question of a benchmark would be left.
-    `source` names the cube in the error.
+    If no score is missing, return the cube itself. Otherwise raise AuditError for "refuse", for "questions" with
+    unknown `outcomes`, or if nothing would be left. `source` names the cube in the error.
     """
     holes = np.asarray(np.isnan(cube.scores).any(axis=2))
     if not holes.any():
@@ -189,7 +188,8 @@ def _complete_questions(cube: Cube, outcomes: Mapping[str, Outcomes], source: st
         complete = np.asarray(~np.isnan(benchmark.means).any(axis=(0, 1)))
         if not complete.any():
             raise AuditError(
-                f"{source}: no question of benchmark '{name}' has an output of every model in every scenario"
+                f"{source}: no question of benchmark '{name}' has an output of every model in every scenario; "
+                "make the missing calls with `audit run`"
             )
         questions = tuple(compress(benchmark.questions, complete))
         selected[name] = Outcomes(questions=questions, scores=benchmark.scores[:, :, complete])
@@ -199,7 +199,7 @@ def _complete_questions(cube: Cube, outcomes: Mapping[str, Outcomes], source: st
 
 
 def read_cube(path: Path, *, weights: Mapping[str, float], missing: Missing = "refuse") -> Cube:
-    """Read a CSV table of scores; treat missing scores as in `without_gaps`. Raise AuditError for an invalid table."""
+    """Read a cube from a CSV table of scores, and pass it to `without_gaps`. Raise AuditError for an invalid table."""
     benchmarks, cells = _read_scores(path)
     models = tuple(dict.fromkeys(model for model, _ in cells))
     scenarios = tuple(dict.fromkeys(scenario for _, scenario in cells))

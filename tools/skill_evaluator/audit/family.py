@@ -44,7 +44,7 @@ class ScenarioRemark(FrozenModel):
 
 
 class Trial(FrozenModel):
-    """The results of an audit in at least two of the scenarios to check, limited to these scenarios.
+    """An earlier audit that used at least two of the scenarios to check unchanged, and its results in these.
 
     `scores` are in per cent right, by model and then scenario. `neutrality` says if the scenarios are equally hard.
     """
@@ -56,7 +56,7 @@ class Trial(FrozenModel):
 
 
 class FamilyCheck(FrozenModel):
-    """The result of `scenarios check`. `family` null: the scenarios in no family. `review`: questions for a human."""
+    """The result of `scenarios check`. `family` is null for scenarios in no folder. `review`: questions for people."""
 
     family: str | None
     scenarios: list[str]
@@ -130,9 +130,9 @@ def _remark(severity: Literal["error", "warning"], scenario: str | None, rule: s
 
 
 def _trial(request: ScenariosCheckRequest, scenarios: Sequence[Scenario]) -> Trial | None:
-    """Return the trial that `request` names, or else the newest audit that fits, or None if none fits.
+    """Return the trial that the request names, else the newest audit that fits, else None.
 
-    An audit fits if it used at least two of the scenarios unchanged. Raise AuditError if the named one does not fit.
+    An audit fits if it used at least two of the scenarios unchanged. Raise AuditError if the named trial does not fit.
     """
     if request.trial is not None:
         trial = _read_trial(request, request.trial, scenarios)
@@ -152,7 +152,7 @@ def _trial(request: ScenariosCheckRequest, scenarios: Sequence[Scenario]) -> Tri
 
 
 def _read_trial(request: ScenariosCheckRequest, folder: Path, scenarios: Sequence[Scenario]) -> Trial | None:
-    """Return the audit in a folder as the trial. Return None if it used fewer than two of the scenarios unchanged."""
+    """Read the audit in a folder as a trial. Return None if it used fewer than two of the scenarios unchanged."""
     digests = read_audit_manifest(folder / AUDIT).scenarios
     names = [scenario.name for scenario in scenarios if digests.get(scenario.name) == scenario.digest]
     if len(names) < 2:

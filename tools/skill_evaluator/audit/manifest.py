@@ -53,11 +53,10 @@ _MAX_CHANGES_NAMED = 3
 
 
 class AuditedBenchmark(FrozenModel):
-    """A benchmark component and the cases drawn from it: `cases` (digest by id), out of `of` applicable ones.
+    """A benchmark component and the cases drawn from it: `cases` has their digests by id.
 
-    `unlabelled` is the number of cases without a ground truth; they are skipped. `not_applicable` has the reasons, by
-    case id, why some model does not accept a case; these cases are skipped for every model. `digests` are those of the
-    component's files, such as `prompt` and `datasets`.
+    The draw was from `of` cases. It skipped `unlabelled` cases without a ground truth, and the cases that some model
+    does not accept (`not_applicable`: the reason by case id). `digests` are those of the component's files by name.
     """
 
     name: ComponentName
@@ -72,7 +71,7 @@ class AuditedBenchmark(FrozenModel):
 
     @property
     def left_out(self) -> list[str]:
-        """A list with one sentence on all cases that some model does not accept; empty if there are none."""
+        """One sentence with all cases of `not_applicable` and the reasons, or an empty list."""
         names = listed([f"{case_id} ({why})" for case_id, why in self.not_applicable.items()])
         return [f"'{self.name}': skipped for every model, since not applicable to some: {names}"] if names else []
 
@@ -265,7 +264,7 @@ def read_benchmark(folders: AuditFolders, name: str) -> LabelledBenchmark:
     cases = load_cases(component)
     labelled = {case.id: case for case in cases if case.labelled}
     if not labelled:
-        raise AuditError(f"no case of the benchmark '{name}' has a ground truth, which scores require")
+        raise AuditError(f"no case of the benchmark '{name}' has a ground truth; add ground truths, or leave it out")
     return LabelledBenchmark(component=component, cases=labelled, unlabelled=len(cases) - len(labelled))
 
 
@@ -277,9 +276,9 @@ def changed_cases(benchmark: AuditedBenchmark, labelled: LabelledBenchmark) -> l
 
 
 def draw_audit(request: AuditRunRequest) -> DrawnAudit:
-    """Draw a new audit or read the one to resume. Raise ConfigError or AuditError if an option or input is invalid.
+    """Draw a new audit, or read the audit to resume. A dry run requires no API keys.
 
-    A dry run requires no API keys.
+    Raise a SkillEvaluatorError if an option or an input is invalid.
     """
     counts = {"--replicates": request.replicates, "--questions": request.questions}
     refuse_amounts({**counts, "--concurrency": request.concurrency}, request.max_calls, request.max_cost)
@@ -359,7 +358,7 @@ def _find_audit(reference: str, audits: Path) -> Path:
 def _resumed_audit(request: AuditRunRequest, folder: Path) -> DrawnAudit:
     manifest = read_audit_manifest(folder / AUDIT)
     if request.batch and manifest.transport != "batch":
-        raise AuditError(f"cannot resume the audit {manifest.id} with --batch: it was started without it")
+        raise AuditError(f"the audit {manifest.id} was started without --batch; resume it without --batch, too")
     for model_id in request.models:
         if model_id not in manifest.models:
             raise AuditError(
@@ -420,9 +419,9 @@ def _read_scenarios(folders: AuditFolders, names: Iterable[str]) -> dict[str, Sc
     return {name: load_scenario(folders.config, name, folders.limits) for name in names}
 
 
-def draw_questions(names: Sequence[str], questions: int | None, seed: int, benchmark: str) -> list[str]:
-    """Draw `questions` names at random (None: all) and return them sorted. Equal arguments give the same draw."""
-    ordered = sorted(names)
+def draw_questions(case_ids: Sequence[str], questions: int | None, seed: int, benchmark: str) -> list[str]:
+    """Draw `questions` case ids at random (None: all) and return them sorted. Equal arguments give the same draw."""
+    ordered = sorted(case_ids)
     if questions is None or questions >= len(ordered):
         return ordered
     return sorted(random.Random(f"{seed}/{benchmark}").sample(ordered, questions))  # noqa: S311 (no secret)

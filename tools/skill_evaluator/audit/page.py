@@ -61,7 +61,7 @@ _UNBROKEN = frozenset({"model", "grade"})
 
 
 def finding_text(result: AuditResult) -> tuple[str, str]:
-    """Return (headline, explanation) of an audit. The headline names the safe defaults (Q1), if there are any."""
+    """Return (headline, explanation) of an audit. The headline names the models in the quadrant `safe default`."""
     cohort = f"grades and quadrants are relative to the {counted(len(result.cohort), 'model')} of this audit"
     if result.medians is None:
         return "No model is called a safe default", f"a single model has no cohort to be compared with; {cohort}."
@@ -272,7 +272,7 @@ def _benchmark_text(used: BenchmarkUsed) -> str:
 
 
 def _figures_text(figures: BenchmarkFigures | None) -> str:
-    """Format grade, fluctuation and ability on one benchmark, or None as a dash.
+    """Format grade, fluctuation and ability on one benchmark, or None as a dash. (noise): noise explains all of σ.
 
     >>> _figures_text(BenchmarkFigures(ability=66.7, fluctuation=2.67, grade="AA", corrected=0.0))
     'AA 2.67 (noise), 66.7'

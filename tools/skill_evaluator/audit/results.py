@@ -41,9 +41,9 @@ class BenchmarkFigures(FrozenModel):
 
 
 class ModelAudit(FrozenModel):
-    """The figures of one model; scores, ability and fluctuation are in points of 100.
+    """The figures of one model; scores and ability are in per cent, fluctuation and noise in points.
 
-    `grade` and `quadrant` compare it with the other models; they are null if the audit has only one model.
+    `grade` and `quadrant` are relative to the other models; they are null if the audit has only one model.
     """
 
     model: str
@@ -73,7 +73,7 @@ class RankEntry(FrozenModel):
 
 
 class Regime(FrozenModel):
-    """A use of models and the models to prefer for it, best first.
+    """A ranking of the models for one use, best first.
 
     `left_out` has the models without a grade from AAA to AA-, in the agentic regime only.
     """
@@ -96,7 +96,7 @@ class BenchmarkUsed(FrozenModel):
 
 
 class AuditResult(FrozenModel):
-    """The result of an audit, its models sorted by fluctuation."""
+    """The result of an audit. Its models are sorted by fluctuation, the most stable first."""
 
     audit_version: int = AUDIT_VERSION
     cohort: list[str]
@@ -246,10 +246,10 @@ def shares_by_benchmark(cube: Cube, model: int) -> dict[str, float]:
 
 
 def regimes_of(models: Sequence[ModelAudit]) -> dict[str, Regime]:
-    """Return the regimes `agentic`, `single-shot` and `cost-sensitive` by name, each with its models, best first.
+    """Return the regimes `agentic`, `single-shot` and `cost-sensitive` by name.
 
-    Agentic ranks only the grades AAA to AA-, single-shot all models, cost-sensitive only predictable baselines,
-    by cost if it is known for all of them, else by ability.
+    Agentic ranks the models graded AAA to AA-, and single-shot all models, by ability. Cost-sensitive ranks the
+    quadrant `predictable baseline` by cost, or by ability if a cost is unknown.
     """
     by_ability = sorted(models, key=lambda model: -model.ability)
     agentic, left_out, single_shot = [], [], []

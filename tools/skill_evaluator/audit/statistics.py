@@ -50,7 +50,7 @@ QUADRANT_OF: dict[tuple[bool, bool], Quadrant] = {  # keys: able, stable
 
 
 class Thresholds(FrozenModel):
-    """Quartiles of the fluctuation over the cohort. `cuts`: upper bounds by grade on the scale of 8, else {}."""
+    """The quartiles of the fluctuation over the cohort. `cuts`: upper bounds by grade, if there are 8 grades."""
 
     q25: float
     q50: float
@@ -66,7 +66,7 @@ class Medians(FrozenModel):
 
 
 class ScenarioEffect(FrozenModel):
-    """The shift of a scenario in points, the median over the models; `ratio` is its size in standard errors."""
+    """The shift of a scenario in points (negative: harder), and the `ratio` of its size to the standard error."""
 
     scenario: str
     shift: float
@@ -111,7 +111,7 @@ def grades_of(fluctuations: Floats, grades: Sequence[str] = QUARTERS) -> list[st
 
 
 def is_settled(fluctuation: float, interval: Interval, noise: float, cuts: Floats) -> bool:
-    """Return whether a grade is settled: both ends of the interval of σ have it, and its bound is above the noise."""
+    """Return whether both ends of the interval of σ have its grade, and the noise is within the bound of that grade."""
     low, measured, high = (_grade_index(value, cuts) for value in (interval[0], fluctuation, interval[1]))
     within_noise = measured < len(cuts) and noise > cuts[measured]
     return low == measured == high and not within_noise
@@ -144,11 +144,11 @@ def medians_of(abilities: Floats, fluctuations: Floats) -> Medians | None:
 
 
 def shifts_of(overall: Floats) -> tuple[Floats, Floats]:
-    """Return each scenario's shift in points and its size in standard errors, from scores [models, scenarios].
+    """Return the shift of each scenario in points, and its size in standard errors. `overall`: [models, scenarios].
 
-    For each model, its median over the scenarios is subtracted from its scores. The shift is the median of these
-    differences over the models, less the median of all shifts, so one broken model or hard scenario does not shift the
-    others. The standard error is √(mean over the models of the variance of the other scenarios ÷ number of models).
+    Each model's scores are centered at their median. A shift is the median of a scenario's centered scores, less the
+    median of all shifts, so one broken model or hard scenario does not shift the others. The standard error is √(mean
+    over the models of the variance of the other scenarios ÷ number of models).
     """
     models, scenarios = overall.shape
     shifts = np.median(overall - np.median(overall, axis=1, keepdims=True), axis=0)
@@ -251,9 +251,10 @@ def widest_interval(variance: float, noise: float, scenarios: int) -> Interval |
 
 
 def ability_interval(cube: Cube, model: int) -> Interval | None:
-    """Return the 95 % confidence interval of μ of the model at an index. Return None if its variance is 0 or unknown.
+    """Return the 95 % confidence interval of the ability of the model at an index, in per cent.
 
-    The interval is Student's t of the questions' mean scores if outputs are known, else binomial; within 0 to 100.
+    It is Student's t of the questions' mean scores, or binomial if outputs are unknown; it is cut at 0 and 100. Return
+    None if the variance of the ability is 0 or unknown.
     """
     ability = float(cube.overall[model].mean())
     if cube.outcomes is not None:

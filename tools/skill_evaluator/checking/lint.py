@@ -53,9 +53,9 @@ class PlanLine:
 
 
 def plan_lines(component: Component, declared: Mapping[str, Declaration]) -> list[PlanLine]:
-    """Return the arrays and fields of the plan in the schema's order, each array before its items.
+    """Return the arrays and fields of the field plan in the schema's order, each array before its items.
 
-    An output that is not JSON is one field "". `declared` has the entries of evals/datasets.json by path.
+    An output that is not JSON is one field with the path "". `declared` has the entries of evals/datasets.json by path.
     """
     plan, prose = component.plan, {path: f"prose, {size:g} characters; " for path, size in component.prose.items()}
 

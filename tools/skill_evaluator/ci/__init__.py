@@ -1,1 +1,1 @@
-"""What CI does: plan the jobs of a push, hand out their matrix, collect their results, publish the records."""
+"""The steps of CI: plan the jobs of a push, collect their results, and publish the records."""

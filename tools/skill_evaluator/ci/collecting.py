@@ -70,8 +70,7 @@ class CollectRequest(CiOptions, FormatOption):
 class ArrivedRun:
     """One run of the plan, joined from its shards, with the run folders that arrived below `root`.
 
-    An interleaved baseline is a run of its own. `judge` is the planned judge's model id. `skipped` means that all jobs
-    of the run were skipped.
+    An interleaved baseline is a run of its own. `judge` is the judge's model id. `skipped`: all its jobs were skipped.
     """
 
     root: Path
@@ -135,8 +134,8 @@ def _score_runs(
 ) -> tuple[list[ci.RunOutcome], dict[str, Record], list[SkillEvaluatorError]]:
     """Score the runs. Return their outcomes in the order of the plan, the records by run id, and the errors.
 
-    Small runs are scored first, each within an equal share of the remaining `limits.collect_seconds`, so no run is cut
-    short unless all runs together take longer.
+    Small runs are scored first. Each run gets an equal share of the remaining `limits.collect_seconds`, so the time
+    that small runs leave is used by large runs.
     """
     deadline = time.monotonic() + request.configuration.settings.limits.collect_seconds
     scored: dict[int, ci.RunOutcome] = {}
@@ -216,7 +215,7 @@ def _judged(
 def _verdicts(
     records: Iterable[Record], checkout: CiOptions, *, again: bool
 ) -> tuple[list[ComparisonResult], dict[str, SkillEvaluatorError]]:
-    """Compare final records with baselines or, if `again`, earlier runs. Return verdicts, and errors by component."""
+    """Compare finished runs with baselines (`again`: earlier runs). Return verdicts, and errors by component."""
 
     def verdict_on(skill: str, final: Sequence[Record]) -> ComparisonResult | None:
         component, settings = checkout.component(skill), checkout.configuration.settings
@@ -237,7 +236,7 @@ def _verdicts(
 def _lost_values(
     verdict: ModelVerdict, runs: Sequence[tuple[Record, Mapping[Call, Replicate]]], request: CollectRequest
 ) -> list[ci.LostValue]:
-    """Return one lost value of each of the first three lost fields. `runs` are baseline and candidate with outputs."""
+    """Return one example for each of the first three lost fields. `runs` are baseline and candidate with outputs."""
     (before, old_outputs), (after, new_outputs) = runs
     component = request.component(after.skill)
     cases = load_cases(component)
@@ -294,7 +293,7 @@ def _write(record: Record, request: CollectRequest) -> None:
 
 
 def _refusal_reason(record: Record, checkout: CiOptions) -> str | None:
-    """Return a reason if the run is complete and its version is recorded with another prompt. Else return None."""
+    """Return the reason to refuse a complete run: its version is recorded with another prompt. Else return None."""
     if record.complete:
         with suppress(SkillEvaluatorError):  # an unreadable archive is reported with the missing verdict
             archive = checkout.archive(checkout.component(record.skill))
@@ -353,7 +352,7 @@ def _record(
 
 
 def find_arrivals(root: Path, plan: ci.Plan) -> list[ArrivedRun]:
-    """Return the runs of a plan, with the run folders and the notes of skipped jobs below `root`, at any depth."""
+    """Return the runs of a plan, with the run folders and notes of skipped jobs found at any depth below `root`."""
     jobs = {job.id for job in plan.jobs}
     folders: list[ArrivedFolder] = []
     notes: dict[str, str] = {}
@@ -436,7 +435,7 @@ def _join(
 
 
 def _parts_of(planned: Manifest, job: str, root: Path, folders: Iterable[ArrivedFolder]) -> Iterator[Part]:
-    """Yield the folders with the run id of a planned shard that are in the artifact of its job, or of no job."""
+    """Yield the run folders of a planned shard, or remarks on them. Skip folders in the artifact of another job."""
     for folder, job_of_artifact, manifest in folders:
         ids, is_of_component = [folder.name], True
         if isinstance(manifest, Manifest):

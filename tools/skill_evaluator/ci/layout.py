@@ -182,9 +182,9 @@ def find_branch(folder: Path) -> str:
 class Proposal:
     """A proposal of `init --adopt`: the texts of the `files` to write, by path, and the lint results of components.
 
-    `searched` has the number of matches by pattern, `contracts` the proposed output schema by component. `declared` are
-    the paths of proposed datasets.json, `ignored` the lines to add to .gitignore. `unread` counts components that were
-    not read, `sentences` the checks that lack a judge. `lost` lists skipped files and advice.
+    `searched` has the number of matches of each pattern. `contracts` has a reference to the output schema by component.
+    `declared` are paths of new datasets.json files, `ignored` lines for .gitignore. `unread` counts components that
+    were not read, `sentences` the `expect` checks without a judge. `lost` has remarks on ignored files, and advice.
     """
 
     linted: Sequence[LintResult]

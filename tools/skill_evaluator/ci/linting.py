@@ -1,6 +1,6 @@
 """Lint of a library (components, changes, workflows), and `doctor`: keys, a call to each model, and the set-up.
 
-`gh` lists the names of secrets in CI with the user's login, which may see more than a job's token.
+`doctor` reads the names of CI secrets with `gh` and the user's login. A job's token may see fewer.
 """
 
 import asyncio
@@ -64,8 +64,8 @@ class LintRequest(cli.LibraryOptions):
 class LintedLibrary:
     """The lint results of components; `problems` has all their problems with file and line.
 
-    `broken` are problems of the settings, `stale` those of workflows that lack lines. `edited` has one problem per
-    changed file that decides how changes are checked, and per leaderboard that was deleted with its component.
+    `broken` are problems of the settings, `stale` those of workflows that lack lines. `edited` has one per changed
+    file in .github, changed requirements file, and leaderboard of a deleted component.
     """
 
     components: Sequence[LintResult]
@@ -78,7 +78,7 @@ class LintedLibrary:
 def lint(request: LintRequest) -> LintedLibrary:
     """Lint the named components, or all if none is named.
 
-    With `--base`, also check the changes since that commit and, if no component is named, skip unchanged components.
+    With `--base`, also check the changes since that commit. If no component is named, skip unchanged components.
     """
     names = tuple(dict.fromkeys(request.names)) or _all_names(request.components)
     for name in names if request.fix else ():
@@ -145,7 +145,7 @@ def _with_judge_key(linted: LintResult, config: Path, configuration: Configurati
 
 
 def _edited(request: LintRequest, repository: Repository, commit: str, folder: str) -> Iterator[Problem]:
-    """Yield a problem per changed workflow or requirements file, and per leaderboard deleted with its component."""
+    """Yield a problem per changed file in .github, changed requirements file and leaderboard of a deleted component."""
     message = "this change edits a file that checks changes; review it before the merge"
     config = repository.relative_path_without_links(request.config)
     for checked, pattern in ((".github", "*"), (config, "requirements*")):
@@ -309,7 +309,7 @@ def examine(configuration: Configuration, config: Path) -> DoctorReport:
 
 
 async def _call_models(configuration: Configuration) -> dict[str, str | None]:
-    """Call each model that lacks no key, except free models. Return its error, or None, by model id."""
+    """Call each model unless it is free or its key is missing. Return its error, or None, by model id."""
     redact, settings = configuration.redactor(), configuration.settings
 
     async def call(model: Model) -> str | None:
@@ -365,7 +365,7 @@ def _key_of_program(name: str, program: ProgramUnderTest, configuration: Configu
 
 
 def _key_location(environment: str, variables: Sequence[str], names: SecretNames) -> InCi:
-    """Return the home of a key in CI: `environment`, else `repository`, else `missing`; `unknown` if not listed."""
+    """Return the place of a key in CI: `environment`, `repository`, `missing`, or `unknown` if GitHub hides names."""
     if not names:
         return "unknown"
     of_environment, of_repository = names.get(environment, frozenset()), names[""]

@@ -67,12 +67,12 @@ class CiOptions(cli.ComponentsOption, cli.FixturesOption, cli.ConfigOption):
         return self.repository.relative_path(self.components)
 
     def component(self, skill: str) -> Component:
-        """Read a component; its version is numbered by the records if the prompt declares none."""
+        """Read a component. Its version is that of its prompt, or else generated (`version_of`)."""
         component = load_component(self.components, skill, self.configuration.settings.limits, self.fixtures)
         return replace(component, version=self.version_of(skill, component.version, component.digests))
 
     def version_of(self, skill: str, version: str, digests: Mapping[str, str]) -> str:
-        """Return `version`. If it is generated, renumber it by the records here and on the `recorded` branches."""
+        """Return the version; renumber a generated version by the records here and on the `recorded` branches."""
         if not (self.recorded and is_generated(version)):
             return version
         repository, board = self.repository, self.components / skill / "leaderboard.json"
@@ -112,7 +112,7 @@ class PlannedRun(RunPlan):
     """A run of the plan, or one shard of it. The costs include the judge's.
 
     `environment` is the CI environment that may hold the provider's key, `key_variable` the variable of the key ("" if
-    the provider needs none). `limits` are the run's shares of the rate limits of its models and their providers.
+    the provider needs none). `limits` has the run's share of the rate limits by model id.
     """
 
     id: ids.FileName
@@ -142,7 +142,7 @@ class PlannedRun(RunPlan):
         return list(dict.fromkeys(filter(None, variables)))
 
     def run_id(self, invocation: str, mark: str = "") -> str:
-        """Return the run id in an invocation, which names the run folder. For the baseline, `mark` is "baseline"."""
+        """Return the run id, which is also the name of the run folder. For the baseline, `mark` is "baseline"."""
         shard = None if self.shard is None else Shard.parse(self.shard)
         return run_id_of(invocation, self.skill, self.model_id, shard, mark)
 
@@ -200,7 +200,7 @@ class Plan(FrozenModel):
     """The file plan.json. With the trigger `drift`, recorded versions run again to detect a changed model.
 
     `untouched` counts unchanged components without a planned run. `faults` are errors of components that should run.
-    `forecast` has the cost of the calls by model, `retiring` the retirement dates of models.
+    `forecast` has the maximum cost by model, `retiring` a sentence per retiring model.
     """
 
     plan_version: int = PLAN_VERSION
@@ -279,7 +279,7 @@ def sha256_of(path: Path) -> str:
 def planned_request(request: RequestT, plan: Plan, run_id: str) -> RequestT:
     """Return the request that makes a planned run, or resumes it if its folder exists.
 
-    Raise PlanError if there is no such run, or if the request names another component or model, or no results folder.
+    Raise PlanError for an unknown run id, for a request with another component or model, or without `results`.
     """
     runs = {run.id: run for run in plan.runs}
     if run_id not in runs:
@@ -321,7 +321,7 @@ class Figures(FrozenModel):
 
 
 class LostValue(FrozenModel):
-    """The value of a lost field in a case's most frequent output, before and after, shortened for a table."""
+    """An example of a lost field: its value in a case's most frequent output before and after, shortened."""
 
     case_id: str
     path: str
@@ -356,7 +356,7 @@ class Outcome(FrozenModel):
     """The file outcome.json.
 
     `verdicts` compare new versions with the recorded lower versions, `drift` recorded versions with their own earlier
-    runs. `faults` are errors of components that should have run. `has_bug` is not in the file.
+    runs. `faults` are errors of components that should have run. `has_bug` (an internal error) is not in the file.
     """
 
     invocation: ids.RunId
@@ -382,7 +382,7 @@ class Outcome(FrozenModel):
         return code or (EXIT_INCOMPLETE if self.faults else EXIT_OK)
 
     def verdict_on(self, run: RunOutcome) -> str | None:
-        """Return the verdict on a run, in a drift plan "moved" or "no drift". Return None if it was not compared."""
+        """Return the verdict on a run ("moved" or "no drift" for a drift plan), or None if it was not compared."""
         drift = next(filter(None, (result.on_run(run.run_id) for result in self.drift)), None)
         if drift is not None:
             return "moved" if drift.moved else "no drift"

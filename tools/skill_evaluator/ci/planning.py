@@ -75,7 +75,7 @@ _SLOW_CALL_S = 10.0
 
 @cli.options
 class PlanRequest(CiOptions, cli.FormatOption):
-    """The options of `ci plan`. Without `base` and `drift`, a person starts it, and version bumps do not count."""
+    """The options of `ci plan`. Without `base` and `drift`, components run even if their version is not new."""
 
     names: tuple[str, ...] = cli.argument(cli.SKILLS, (), "COMPONENT")
     base: str | None = cli.option("Plan components with a new version since this commit.", metavar="COMMIT")
@@ -248,9 +248,9 @@ def _add_decisions(plan: Plan, request: PlanRequest, models: Sequence[Model]) ->
 
 
 def _base_of(plan: Plan, request: PlanRequest) -> tuple[str | None, bool]:
-    """Return the commit to compare the head with, and whether the base of the push is known.
+    """Return the commit to compare HEAD with, and whether it is known.
 
-    The base is known if its commit exists here, or if it is all zeros (a first push; the commit is None).
+    It is unknown if the commit is not here (a force push). On a first push (all zeros), it is known to be None.
     """
     base = request.base or ""
     is_first_push = not base.strip("0")
@@ -369,7 +369,7 @@ def with_baseline(wanted: PlannedEvaluation, archive: Archive, policy: Policy) -
 
 
 def affordable(wanted: Sequence[PlannedEvaluation], cap_usd: float | None) -> list[PlannedEvaluation]:
-    """Return the evaluations, without baselines (with a warning) if the cap is enough for the new versions only."""
+    """Return the evaluations. If the cap is enough only without the baselines, drop them with a warning."""
     reduced = [replace(pair, baseline=None) for pair in wanted]
     without, with_baselines = (
         total_or_none(part.cost_upper_usd for pair in work for _, part in pair.estimates(pair.cases))
@@ -449,7 +449,7 @@ def packed(runs: Sequence[PlannedRun], minutes: Mapping[str, float], jobs: Jobs)
 def _merged(
     runs_by_job: Sequence[list[PlannedRun]], minutes: Mapping[str, float], jobs: Jobs, *, with_model: bool
 ) -> list[list[PlannedRun]]:
-    """Join the two shortest jobs with equal keys (`with_model`: and model) until `max_jobs` remain or no two fit."""
+    """Join the two shortest jobs with equal keys (and model, `with_model`) until `max_jobs` remain or no two fit."""
     groups: dict[object, list[tuple[float, int, list[PlannedRun]]]] = {}
     for number, job_runs in enumerate(runs_by_job):
         group = (job_runs[0].environment, *job_runs[0].keys, job_runs[0].model_id if with_model else None)
@@ -579,8 +579,8 @@ def recorded_runs(
 ) -> tuple[dict[str, list[RecordedRun]], list[Problem]]:
     """Return the recorded runs by component, and a problem for each invalid leaderboard at `refs`.
 
-    Each distinct leaderboard gives, for each model, the newest complete run of its highest version; runs under a
-    scenario are skipped. Refs that do not exist here are skipped.
+    For each leaderboard and model, only the newest complete run of the highest version counts. Skip runs under a
+    scenario, and refs that do not exist here.
     """
     commits = dict.fromkeys(filter(None, map(repository.commit, refs)))
     depth = within(folder, "name/leaderboard.json").count("/")

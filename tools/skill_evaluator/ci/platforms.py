@@ -181,7 +181,7 @@ def fetched_fixtures(declared: FixturesElsewhere) -> tuple[Path, str]:
 
 
 def _clone_access(name: str) -> tuple[str, Mapping[str, str]]:
-    """Return a repository's URL, and variables to log in: {} unless `name` is OWNER/NAME and FIXTURES_TOKEN is set."""
+    """Return the URL to clone, and the variables with the login if `name` is OWNER/NAME and FIXTURES_TOKEN is set."""
     hide_from_children(["FIXTURES_TOKEN"])
     token = os.environ.get("FIXTURES_TOKEN", "")
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name):
@@ -198,6 +198,6 @@ def _clone_access(name: str) -> tuple[str, Mapping[str, str]]:
 
 
 def refuse_fetched(declared: FixturesElsewhere | None, fixtures: Path | None) -> None:
-    """Raise FixtureError if `fixtures`, which cases are written to, is the fetched copy of another repository."""
+    """Raise FixtureError if `fixtures` is the fetched copy of another repository, where new cases would be lost."""
     if declared and fixtures and fixtures.is_relative_to(cache_dir()):
         raise FixtureError(f"the cases belong in {declared.repository}; name a clone of it with --fixtures DIR")

@@ -35,7 +35,7 @@ class PublishRequest(ComponentsOption, FormatOption):
 
     collected: Path = argument("The folder that `ci collect` wrote.", Path("collected"))
     mode: Literal["push", "branch", "pull-request"] = option(
-        "push: to --to; others: to --branch (pull-request: on --to).", "push"
+        "Push to --to, --branch, or --branch with a pull request.", "push"
     )
     to: str = rare("Branch that CI evaluates; `--mode push` also pushes to it.", "main", metavar="BRANCH")
     branch: str = rare("Branch to push to, unless `--mode push`.", "skill-evaluator-records", metavar="BRANCH")
@@ -73,7 +73,7 @@ def _commit_message(records: Sequence[Record]) -> str:
 
 
 def read_records(folder: Path) -> tuple[list[Record], list[LeaderboardError]]:
-    """Return the records, sorted by run id, and read errors. Raise PlanError if outcome.json has no runs."""
+    """Return the records, sorted by run id, and read errors. Raise PlanError if outcome.json is invalid."""
     path = folder / OUTCOME
     outcome = read_json(path, PlanError)
     runs = outcome.get("runs") if isinstance(outcome, dict) else None
@@ -95,12 +95,12 @@ def _read_collected(folder: Path, skill: str, run_id: str) -> Record:
     record = read_record(path)
     if (record.skill, record.run_id) != (skill, run_id):
         raise LeaderboardError(
-            f"{path} holds the record of a different run, '{record.run_id}' of component '{record.skill}'"
+            f"{path} holds the record of a different run, '{record.run_id}' of '{record.skill}'; rerun `ci collect`"
         )
     with suppress(ValueError, TypeError):  # the time is invalid, or has no equivalent in UTC
         if moment(record.timestamp) <= datetime.datetime.now(datetime.UTC) + MAX_CLOCK_SKEW:
             return record
-    raise LeaderboardError(f"timestamp '{record.timestamp}' in {path} is invalid or in the future")
+    raise LeaderboardError(f"{path}: timestamp '{record.timestamp}' is invalid or in the future; rerun `ci collect`")
 
 
 def publish_records(
@@ -132,9 +132,9 @@ def publish_records(
 def _find_parents(
     repository: Repository, request: PublishRequest, folder: str
 ) -> tuple[list[str], list[Record], list[LeaderboardError]]:
-    """Return the commit's parents, records of the review branch to add, and errors of records that cannot be read.
+    """Return the parents of the commit, the records of `--branch` that it must add, and read errors.
 
-    If both branches moved, the commit merges them: the tree of the evaluated branch, with all records derived again.
+    If `--to` and `--branch` diverged, the commit merges them: it has the tree of `--to` and adds the other records.
     """
     tip = repository.fetch(request.target)
     if request.mode == "branch":

@@ -120,8 +120,7 @@ class Exported:
 def export_records(request: ExportRequest, recorded: Callable[[str], RecordedComponent]) -> Exported:
     """Export the requested records. For JUnit, `recorded` loads a component by name.
 
-    Raise LeaderboardError if a source or model is unknown or no record is found, but for JUnit only if the table is not
-    `records`.
+    Raise LeaderboardError if a source or model is unknown, if no record is found, or if `table` is set for JUnit.
     """
     names = request.sources or sorted({path.parents[2].name for path in request.components.glob(_RECORDS_GLOB)})
     if request.to == "junit":
@@ -186,7 +185,7 @@ Test = tuple[str, Outcome, Sequence[str]]  # name, outcome, reasons
 def junit_text(suites: Iterable[tuple[str, Iterable[Test]]]) -> str:
     """Format suites, each a name and tests, as JUnit XML.
 
-    The message of a failed or skipped test has its first two reasons. A failed test's text has all but the first.
+    The message of a failed or skipped test has its first two reasons. The text of a failed test starts at the second.
     """
     root = ElementTree.Element("testsuites", name="skill-evaluator")
     for suite_name, tests in suites:

@@ -170,7 +170,7 @@ def _in_seconds(milliseconds: Any) -> Any:
 
 
 def _promptfoo_output(result: Mapping[str, Any], *, is_unique: bool) -> dict[str, Any]:
-    """Return the fields of an ImportedOutput. The case id is the description (if `is_unique`) or else the variables."""
+    """Return the fields of an ImportedOutput. The case id is the description if that is unique, else the variables."""
     failed = result.get("failureReason") == _FAILURE_WITHOUT_OUTPUT
     variables = _object(result.get("vars"))
     variables_text = ", ".join(f"{key}={_as_text(each)}" for key, each in variables.items())
@@ -286,7 +286,7 @@ class ImportRequest(ComponentsOption, ConfigOption):
 def import_results(
     request: ImportRequest, settings: Settings, on_problem: ProblemHandler = refuse
 ) -> list[tuple[Record, Path, bool]]:
-    """Record another tool's results. Return (record, path of its file, whether it is new) for each model.
+    """Record another tool's results. Return (record, its path, whether the record is new) for each model.
 
     Create a missing component. Raise LeaderboardError for invalid results, or for a component, version or model that
     neither the file nor the request names.
@@ -325,7 +325,7 @@ def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
     names = dict.fromkeys(name for output in outputs for name in output.scores)
     metrics = sorted(names, key=lambda name: name != run.primary)
     if not metrics:
-        raise LeaderboardError(f"the results of {run.tool} for {run.model or 'a model'} have no score")
+        raise LeaderboardError(f"the results of {run.tool} for {run.model or 'a model'} have no score; add a scorer")
     replicates = max(map(len, cases.values()))
     scores = [_case_score(case_id, each, metrics, replicates) for case_id, each in cases.items()]
     scorecard = Scorecard(cases=tuple(scores), replicates=replicates)
@@ -368,7 +368,7 @@ def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
 
 
 def records_in(path: Path) -> list[Record]:
-    """Return the record in a file, or one per model of another tool's results. The file name then is the version."""
+    """Return the record in a file, or one per model of another tool's results, whose version is the file name."""
     value = read_json(path, LeaderboardError) if path.suffix == ".json" else None
     if isinstance(value, dict) and "run_id" in value:
         return [parse_record(value, path)]

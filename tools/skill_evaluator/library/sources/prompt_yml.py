@@ -70,7 +70,7 @@ class _Evaluator(_OfGitHub):
 
     @property
     def fault(self) -> str:
-        """The reason why the evaluator, or a part of it, has no effect; empty if all parts have one."""
+        """The reason why the evaluator or a part of it has no effect. It is "" if all parts have an effect."""
         if self.string is None:
             return f"a model grades it; {_SENTENCE}" if self.llm is not None or self.uses else _NO_TEXT
         kind, *ignored = [*self.string.texts, *(self.string.model_extra or ())] or [""]

@@ -50,7 +50,7 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     yes: bool = flag("Write the cases without confirmation.")
 
     def columns_for(self, component: Component) -> Columns:
-        """Return the columns of the cases. For an input without an option, use datasets.json or its name."""
+        """Return the columns of the cases. An input's default is its column in datasets.json, or else its name."""
         inputs = {name: name for name in component.prompt.inputs} | component.case_files.columns.inputs
         default_name = next(iter(inputs)) if len(inputs) == 1 else DOCUMENT
         for name, equals, column in (part.partition("=") for part in self.document):
@@ -100,7 +100,7 @@ def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> Impor
         truths = list(read.truths(component.output, None))
         schema = inferred_schema(truths, table.file) if truths and component.output == "json" else None
     valid = cases_of_table(read, component, on_problem)
-    made = _new_of(valid, table, component) if table.new else valid
+    made = _new_cases(valid, table, component) if table.new else valid
     cases = {case_id: files_of(case, component.output) for case_id, case in made.items()}
     advice = "choose other ids with --id COLUMN" + ("" if table.new else ", or import only the new rows with --new")
     folder = place_of_new(component, cases, advice)
@@ -117,7 +117,7 @@ def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> Impor
     return imported
 
 
-def _new_of(cases: Mapping[str, Case], table: CaseTable, component: Component) -> dict[str, Case]:
+def _new_cases(cases: Mapping[str, Case], table: CaseTable, component: Component) -> dict[str, Case]:
     """Return the cases that the component does not have yet, by id. Without an id column, compare their digests."""
     try:
         existing = read_cases(component, on_problem=lambda _: None)

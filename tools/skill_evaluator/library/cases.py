@@ -198,7 +198,7 @@ def load_cases(
 ) -> tuple[Case, ...]:
     """Read a component's reviewed cases, sorted by id. `patterns` are globs of ids; if it is empty, read all.
 
-    Raise the errors of `read_cases`. If all selected cases are unreviewed, raise its error for missing cases.
+    Raise the errors of `read_cases`, also if all selected cases are unreviewed.
     """
     cases = read_cases(component, patterns, on_problem)
     reviewed = tuple(case for case in cases if not case.unreviewed)
@@ -213,8 +213,8 @@ def read_cases(
 ) -> tuple[Case, ...]:
     """Read a component's cases, reviewed or not, sorted by id. `patterns` are globs of ids; without any, read all.
 
-    `on_problem` receives the FixtureError of each invalid case. Raise FixtureError if a pattern matches no case. If
-    cases are missing, raise NotEvaluatedError, or FixtureError if the component has records.
+    `on_problem` receives the FixtureError of each invalid case. Raise FixtureError if a pattern matches no case. If no
+    selected case has a document, raise NotEvaluatedError, or FixtureError if the component has records.
     """
     sources, files = find_cases(component), component.case_files
     where = listed([str(source) for source in sources])
@@ -302,7 +302,7 @@ def _case_of_row(
         turns=() if row.get(TURNS) is None else _read_turns(row[TURNS], Path(where)),
         truth=None if truth is None else _checked(truth, f"{where}: the truth", component),
         labelled=truth is not None,
-        **_declared(component, table.meta(row), Path(where), folder, root),
+        **_meta_arguments(component, table.meta(row), Path(where), folder, root),
     )
     return _with_used_inputs(case, component, where)
 
@@ -430,12 +430,12 @@ def _read_case(folder: Path, component: Component, root: ConfinedFolder) -> Case
         turns=() if turns_path is None else _read_turns(read_json(turns_path, FixtureError, limit), turns_path),
         truth=truth,
         labelled=truth_path is not None,
-        **_declared(component, meta, meta_path or folder, folder.parent.parent, root),
+        **_meta_arguments(component, meta, meta_path or folder, folder.parent.parent, root),
     )
     return _with_used_inputs(case, component, folder)
 
 
-def _declared(
+def _meta_arguments(
     component: Component, meta: Any, where: Path, folder: Path, root: ConfinedFolder | None
 ) -> dict[str, Any]:
     """Return the arguments of `Case` that `meta` declares, by name. Ignore the checks in `meta` if `root` is None."""

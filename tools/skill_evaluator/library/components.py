@@ -45,8 +45,8 @@ class CaseFiles:
     If `fixtures_dir` is None, they are in fixtures/`fixtures` (in the working directory), or else in `home`/evals.
     """
 
-    home: Path
-    fixtures: str
+    home: Path  # folder of the component
+    fixtures: str  # name of the folder of its cases
     fixtures_dir: Path | None = None
     limits: SafetyLimits = DEFAULT_LIMITS
     columns: Columns = field(default_factory=Columns)
@@ -336,7 +336,7 @@ class _OutputSpec:
 def _plan_comparison(
     dataset: Dataset, spec: _OutputSpec, truths: Sequence[Any], file: Path, *, checked: bool
 ) -> tuple[dict[str, Any], str]:
-    """Return the arguments plan, prose, metrics and primary_metric of Component, and the digest of the dataset."""
+    """Return the arguments plan, prose, metrics and primary_metric of Component, and the digest of the rules."""
     texts_lengths, prose = find_texts(spec.schema, dataset.fields, truths)
     if spec.schema is None:  # the ground truths then define the valid paths
         _refuse_unknown_paths(dataset.fields, spec.output, truths, file)

@@ -98,7 +98,7 @@ def section_headings(body: str) -> list[re.Match[str]]:
 
 
 def messages_in(body: str) -> tuple[Message, ...]:
-    """Return the messages below `## System`, `## User` and `## Assistant`. Raise ValueError if none is first."""
+    """Return the messages of a text by its headings, such as `## User`. Raise ValueError if no heading comes first."""
     headings = section_headings(body)
     if not headings or body[: headings[0].start()].strip():
         raise ValueError("messages: sections requires ## System or ## User as the first line of the body")
@@ -177,7 +177,7 @@ class Prompt:
 
     def within(self, before: str, after: str) -> "Prompt":
         """Return this prompt with `before` and `after` around its system message. Add the message if it is missing."""
-        if self.placeholders == "single" and not _LONE.match(self.system):
+        if self.placeholders == "single" and not _UNPAIRED_BRACE.match(self.system):
             before, after = (re.sub(r"[{}]", r"\g<0>\g<0>", text) for text in (before, after))
         text = f"{before}{self.system}{after}" if self.system else f"{before}{after}".strip()
         others = tuple(message for message in self.messages if message.role != "system")
@@ -249,10 +249,10 @@ class Prompt:
         """Yield (text, "") for each text between placeholders, and ("", name) for each placeholder."""
         end = 0
         # keeps {{ unchanged if the text has unpaired braces
-        stays = self.placeholders == "single" and _LONE.match(text) is not None
+        keeps_braces = self.placeholders == "single" and _UNPAIRED_BRACE.match(text) is not None
         for match in self._pattern.finditer(text) if self._pattern else ():
             yield text[end : match.start()], ""
-            yield ("", match[1]) if match[1] else (match[0] if stays else match[0][0], "")
+            yield ("", match[1]) if match[1] else (match[0] if keeps_braces else match[0][0], "")
             end = match.end()
         yield text[end:], ""
 
@@ -261,7 +261,7 @@ class Prompt:
 
 
 # an unpaired brace that does not begin a placeholder
-_LONE = re.compile(r"(?:\{\{|\}\}|\{[A-Za-z_][\w.-]*\}|[^{}])*+[{}]")
+_UNPAIRED_BRACE = re.compile(r"(?:\{\{|\}\}|\{[A-Za-z_][\w.-]*\}|[^{}])*+[{}]")
 
 
 def _part(value: Any) -> Part:

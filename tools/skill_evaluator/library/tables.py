@@ -158,11 +158,11 @@ class CaseRows:
     @property
     def output(self) -> Output | None:
         """The output type of the ground truths: "json" or "text". None if there are none and no `columns.fields`."""
-        cells = [cell for _, _, row in self.rows if not _is_blank(cell := self._whole(row))]
+        cells = [cell for _, _, row in self.rows if not _is_blank(cell := self._truth_cell(row))]
         if self.columns.fields or not all(isinstance(cell, str) for cell in cells):
             return "json"
         with suppress(FixtureError):
-            if self._is_written and cells:
+            if self._has_json_texts and cells:
                 cells = [_parsed(cell, "", "") for cell in cells]
                 return "json"
         return "text" if cells else None
@@ -180,8 +180,8 @@ class CaseRows:
         """Return the ground truth of a row, or None if its column is blank. Raise FixtureError for invalid JSON."""
         if self.columns.fields:
             return self._truth_of_fields(location, row, schema_paths)
-        cell = self._whole(row)
-        if output == "text" or not isinstance(cell, str) or not self._is_written:
+        cell = self._truth_cell(row)
+        if output == "text" or not isinstance(cell, str) or not self._has_json_texts:
             return None if _is_blank(cell) else cell
         advice = "name a column for each field (FIELD=COLUMN), or for a text write output: text in prompt.md"
         column = self.columns.truth if isinstance(self.columns.truth, str) else TRUTHS[0]
@@ -217,10 +217,10 @@ class CaseRows:
         return {**row, **values}
 
     @property
-    def _is_written(self) -> bool:
+    def _has_json_texts(self) -> bool:
         return self.path.suffix in _SEPARATORS or self.columns.truth is not None
 
-    def _whole(self, row: Row) -> Any:
+    def _truth_cell(self, row: Row) -> Any:
         names = TRUTHS if self.columns.truth is None else (self.columns.truth,)
         return next((row[name] for name in names if isinstance(name, str) and row.get(name) is not None), None)
 

@@ -269,7 +269,7 @@ def component_with(component: Component, earlier: PromptRun) -> tuple[Component,
     if earlier.digests["prompt"] == component.digests["prompt"]:
         return replace(component, version=earlier.skill_version), earlier.prompt_commit
     committed = find_prompt(component, earlier)
-    return _put_into(component, replace(committed, version=earlier.skill_version)), committed.commit
+    return _with_committed(component, replace(committed, version=earlier.skill_version)), committed.commit
 
 
 def find_prompt(component: Component, earlier: PromptRun) -> CommittedPrompt:
@@ -325,10 +325,10 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
     raw = None if blob is None else repository.contents([blob])[blob]
     if _schema_digest(raw, committed.written) != component.digests["schema"]:
         raise _schema_error(component, committed.version)
-    return _put_into(component, committed), commit
+    return _with_committed(component, committed), commit
 
 
-def _put_into(component: Component, committed: CommittedPrompt) -> Component:
+def _with_committed(component: Component, committed: CommittedPrompt) -> Component:
     output, prompt = committed.written.output, committed.written.prompt
     current_output = component.origin.here(component.limits).output if component.origin else None
     if output not in (None, component.output, current_output):  # evals/datasets.json may override the output

@@ -272,7 +272,7 @@ def _check(item: Any) -> dict[str, Any]:
 
 def _read_routing(tree: FileTree) -> SourceComponent:
     cases = _Cases()
-    described = _described(tree, cases)
+    described = _descriptions(tree, cases)
     counts = Counter(name for name, _ in set(described.values()))  # copies of a skill are the same choice
     names = {folder: name if counts[name] == 1 else folder or name for folder, (name, _) in described.items()}
     choices = {names[folder]: description for folder, (_, description) in described.items()}
@@ -307,7 +307,7 @@ def _read_routing(tree: FileTree) -> SourceComponent:
     )
 
 
-def _described(tree: FileTree, cases: _Cases) -> dict[str, tuple[str, str]]:
+def _descriptions(tree: FileTree, cases: _Cases) -> dict[str, tuple[str, str]]:
     """Return (name, description) of each skill by folder. Note invalid skills in `cases.skipped` instead."""
     described: dict[str, tuple[str, str]] = {}
     for path in _skills_in(tree):

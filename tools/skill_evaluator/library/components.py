@@ -133,7 +133,7 @@ def read_meta(path: Path, limits: SafetyLimits) -> Any:
 def find_texts(
     schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRule], truths: Iterable[Any]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Return two mappings of paths to median lengths in characters: of free-text fields, and of prose fields only.
+    """Return median lengths in characters by path: of all free-text fields, and of prose fields only.
 
     Lengths are those of `truths`. A field is prose if its median is more than 60 and its rule has no comparator.
     """

@@ -1,4 +1,4 @@
-"""A program that reads PDFs, so a PDF cannot exhaust the evaluator's time or memory; see `cases`.
+"""The process that reads PDFs, so that a PDF cannot exhaust the evaluator's time or memory.
 
 The input is a JSON object with `paths`, `max_pages`, `seconds` per file and `texts` (whether to extract text). The
 output is one line of JSON per path in order: `pages` and `text`, or the `problem`.
@@ -13,7 +13,7 @@ from pypdf import PdfReader
 
 
 def read_pdf(handle: BinaryIO, *, max_pages: int, texts: bool) -> dict[str, Any]:
-    """Return the number of `pages`, and `text` (None unless `texts`). Raise ValueError if the PDF is not accepted."""
+    """Return `pages` (a number) and `text` (None without `texts`). Raise ValueError if the PDF is not accepted."""
     reader = PdfReader(handle)
     if reader.is_encrypted:
         raise ValueError("it is encrypted; save it without a password")

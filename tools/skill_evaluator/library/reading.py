@@ -15,7 +15,7 @@ from skill_evaluator.files import SizeLimit, StrictModel, read_text
 
 
 class ConfinedFolder:
-    """A folder whose files must be inside of it after following links, unless `follow_links` is true."""
+    """A folder that links must not leave, unless `follow_links` is true."""
 
     def __init__(self, folder: Path, error: type[SkillEvaluatorError], *, follow_links: bool | None = None) -> None:
         self._folder = folder

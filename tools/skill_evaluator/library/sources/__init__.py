@@ -79,7 +79,7 @@ def recorded_in(leaderboard: Path) -> Recorded:
 
 
 def recorded_rows(leaderboard: bytes) -> Recorded:
-    """Parse the version and digests of each run in a leaderboard. Return [] if it is invalid; `lint` reports that."""
+    """Parse the version and digests of each run in a leaderboard. Return [] if it is invalid."""
     with suppress(ValidationError):
         return [(row.skill_version, row.digests) for row in _Board.model_validate_json(leaderboard).runs]
     return []

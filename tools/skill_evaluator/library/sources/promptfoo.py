@@ -318,7 +318,7 @@ class _Configuration:
             yield {name: _filled(text, texts) for name, text in texts.items()}
 
     def models(self) -> dict[str, Any]:
-        """Return the first plain model and its parameters, or {} without providers. Raise ComponentError if none."""
+        """Return the first plain model with parameters, {} without providers. Raise ComponentError if none is plain."""
         hints: dict[str, Any] = {}
         refused = []
         for number, entry in enumerate(as_list(self.content.get("providers", self.content.get("targets")))):

@@ -13,7 +13,7 @@ from pypdf import PdfReader
 
 
 def read_pdf(handle: BinaryIO, *, max_pages: int, texts: bool) -> dict[str, Any]:
-    """Return the number of `pages`, and `text` (None without `texts`). Raise ValueError if the PDF is not accepted."""
+    """Return the number of `pages`, and `text` (None unless `texts`). Raise ValueError if the PDF is not accepted."""
     reader = PdfReader(handle)
     if reader.is_encrypted:
         raise ValueError("it is encrypted; save it without a password")

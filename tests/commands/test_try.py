@@ -30,7 +30,7 @@ def test_try_compares_an_edit_and_records_nothing(library: Library) -> None:
     assert done.code == 0, done.err
     assert kept(library) == before
     assert "1.2.0 → 1.2.0 (draft)" in done.out
-    assert "2 cases × 3 replicates" in done.out
+    assert "2 cases × 6 → 3 replicates" in done.out
     assert "no longer there" not in done.out
     assert "the most frequent output changed in 2 of 2 cases\n" in done.out
     (line,) = (line for line in done.out.splitlines() if line.startswith("alpha "))

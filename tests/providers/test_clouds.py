@@ -156,7 +156,10 @@ def test_missing_login_of_a_cloud_stops_the_model(cloud: Cloud, monkeypatch: pyt
         ),
         ({"provider": "openai", "place": "azure"}, "place: azure at models[0] in m requires base_url"),
         ({"provider": "anthropic", "place": "bedrock"}, "place: bedrock at models[0] in m requires region"),
-        ({"provider": "anthropic", "region": "eu"}, "region at models[0] in m: a model without place does not use it"),
+        (
+            {"provider": "anthropic", "region": "eu"},
+            "region at models[0] in m: a model without place does not use it; remove it",
+        ),
     ],
 )
 def test_entry_of_a_place_that_is_incomplete_is_refused(fields: dict[str, Any], words: str) -> None:

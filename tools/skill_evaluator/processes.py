@@ -1,7 +1,7 @@
-"""Work in other processes: programs with limits and an explicit environment, items in parallel, tasks with limits.
+"""Run programs with limits, and Python functions in worker processes.
 
-A program is not in a sandbox: it runs as the user and can read the user's files, but on Linux not the memory and
-environment of this process. Processes that it starts in other sessions are not killed.
+A program is not in a sandbox. It can read the user's files; on Linux it cannot read the memory and environment of this
+process. A process that it starts in a new session (`setsid`) is not killed.
 """
 
 import gc
@@ -99,7 +99,7 @@ class ProcessResult:
 
 
 def run_process(program: Program, stdin: bytes = b"", cancelled: threading.Event | None = None) -> ProcessResult:
-    """Run a program until it ends, exceeds a limit or `cancelled` is set. Kill its process group. Return the result."""
+    """Run a program until it ends, exceeds a limit or is `cancelled`. Then kill its process group."""
     if sys.platform == "linux":  # hides the memory and environment of this process, which may contain keys
         import ctypes
 
@@ -170,7 +170,7 @@ async def run_process_in(threads: Executor, program: Program, stdin: bytes = b""
 def map_in_processes(
     work: Callable[[ItemT], DoneT], items: Sequence[ItemT], label: str = "components"
 ) -> Iterator[DoneT]:
-    """Yield `work(item)` for each item, in order; `label` names the items in the progress.
+    """Yield `work(item)` for each item, in order. `label` names the items in the progress display.
 
     Use all cores from 16 items on. Nested calls and Windows use one process.
     """
@@ -193,7 +193,7 @@ def _done(item: Any) -> Any:
 class Workers:
     """A pool of `count` forked processes that call `work` with limits per task: processor seconds and megabytes.
 
-    Open it while this process has no other thread, lock or connection. Closing it drops unfinished tasks.
+    Open it before this process has threads, locks or connections, since the workers would inherit them.
     """
 
     def __init__(self, work: Callable[..., Any], seconds: float, megabytes: int, count: int) -> None:
@@ -251,7 +251,7 @@ class Workers:
         return too_costly()
 
     def _replace(self, worker: "_Worker") -> int:
-        """Kill a worker if it runs, start another unless the pool is closed, and return the old worker's exit code."""
+        """Kill a worker and return its exit code. Start another worker, unless the pool is closed."""
         with self._lock:
             self._workers.discard(worker)
             code = worker.end()

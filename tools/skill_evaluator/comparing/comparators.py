@@ -27,11 +27,11 @@ _TWO_NUMBERS = re.compile(r"\d[^\d]*[^\d\s.,'’][^\d]*\d")
 
 @dataclass(frozen=True, slots=True)
 class Comparator:
-    """A comparator: two leaves are equal if their `canonical` forms are equal or, with a tolerance, if `close`.
+    """A comparator. Two leaves are equal if their hashable `canonical` forms are equal.
 
-    `canonical` returns a hashable form. `close` gets the two raw values. It is called only under a rule with a
-    tolerance or threshold; if it is None, forms are compared then, too. It must be reflexive and symmetric, and give
-    the same result for values with the same forms. Neither is called with null.
+    Under a rule with a tolerance or threshold, `close` (if any) decides instead. It gets the two raw values, must be
+    reflexive and symmetric, and must return the same result for values with the same forms. Neither function is called
+    with null.
     """
 
     canonical: Callable[[Any, FieldRule], Hashable]

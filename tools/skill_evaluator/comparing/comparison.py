@@ -35,8 +35,8 @@ _MAX_ENUMERATED_ASSIGNMENTS = 60  # assignments
 class ItemLeaves(NamedTuple):
     """The leaves of one array item, each as (keys and indexes below the item, canonical value, weight).
 
-    If two items are `plain`, their matched weight is the total weight of their common leaves. An item is not plain if
-    it has a leaf with a tolerance, which equals no other leaf, or an unordered array, which is one leaf.
+    An item is `plain` if it has no leaf with a tolerance and no unordered array. The matched weight of two plain items
+    is the total weight of their common leaves.
     """
 
     leaves: frozenset[Leaf]
@@ -66,9 +66,9 @@ class MemoizedValue:
 
     @cached_property
     def item_counts(self) -> Mapping[str, Counter[Hashable]]:
-        """The number of equal items by array path and item identity; arrays inside array items are pooled.
+        """The count of each item identity, by array path.
 
-        An item without any of its key fields is identified by its whole value.
+        Arrays inside array items are pooled. An item without any of its key fields is identified by its whole value.
         """
         counts: dict[str, Counter[Hashable]] = {}
         for field, items in arrays_in(self.value, self.plan):
@@ -116,7 +116,7 @@ def arrays_in(value: Any, plan: FieldPlan) -> Iterator[tuple[Field, list[Any]]]:
 
 
 def values_by_path(value: Any, plan: FieldPlan) -> tuple[dict[str, Hashable], dict[str, int]]:
-    """Return the canonical value of each leaf path (several values as a multiset), and the length by array path."""
+    """Return the canonical value by leaf path (a multiset if there are several), and the length by array path."""
     forms: defaultdict[str, list[Hashable]] = defaultdict(list)
     lengths: dict[str, int] = {}
     _gather_values(value, plan.field(""), (), forms, lengths)
@@ -127,7 +127,7 @@ def values_by_path(value: Any, plan: FieldPlan) -> tuple[dict[str, Hashable], di
 def _gather_values(
     value: Any, field: Field, star: Steps, forms: Mapping[str, list[Hashable]], lengths: dict[str, int]
 ) -> None:
-    """Add values to `forms` and array lengths to `lengths`, by path. `star` has the keys for each `*` of the path."""
+    """Add values to `forms` and array lengths to `lengths`, by path. `star` has the actual keys at the `*`."""
     if field.rule is None and isinstance(value, dict):
         for key, child in with_nfc_keys(value).items():
             if child is not None:
@@ -180,10 +180,7 @@ def _gather_leaves(value: Any, field: Field, steps: Steps, collected: list[Leaf]
 
 
 def text_of(value: Any, field: Field) -> str:
-    """Return a text that is equal for equal values, in any order of keys and of the items of unordered arrays.
-
-    Array items are sorted by it. The function uses one stack frame per level of nesting.
-    """
+    """Return a text that is equal for equal values, in any order of keys and of the items of unordered arrays."""
     parts = []
     if field.rule is None and isinstance(value, dict):
         for key, child in sorted(with_nfc_keys(value).items(), key=itemgetter(0)):
@@ -215,7 +212,7 @@ class ComparedLeaf:
 
     @property
     def location(self) -> str:
-        """The path with array indexes of the ground truth, or of the output (`[→2]`) for an extra value."""
+        """The path in the ground truth, with array indexes. An extra value has its path in the output (`[→2]`)."""
         if self.truth_at is not None:
             return key_path(self.truth_at)
         return key_path(self.output_at or ()).replace("[", "[→")
@@ -362,7 +359,7 @@ def _equal_groups(
 
 
 def heaviest(weights: Weights) -> dict[int, int]:
-    """Return the column of each row in the assignment with maximum total weight.
+    """Assign columns to rows with maximum total weight. Return the column by row.
 
     If there are more rows than columns, some rows are absent. Ties prefer the diagonal.
     """
@@ -397,7 +394,7 @@ def heaviest(weights: Weights) -> dict[int, int]:
 
 
 def counted_weight(rows: Iterable[ComparedLeaf]) -> tuple[float, float, float]:
-    """Return the total weight of the right leaves, of the truth's leaves and of the output's leaves."""
+    """Return the weights that count in field_level_f1: of the right leaves, the truth's leaves, the output's leaves."""
     weights: dict[int, float] = {}  # key: id of the rule, whose properties are slow
     matched = of_truth = of_output = 0.0
     for row in rows:

@@ -63,12 +63,12 @@ class FieldRule:
 
     @property
     def counts(self) -> bool:
-        """Whether the field's leaves count in field_level_f1: not if ignored, nor free text without a threshold."""
+        """Whether the field counts in field_level_f1. Ignored fields and free text without a threshold do not."""
         return self.compare != "ignore" and not (self.compare == "text" and self.threshold is None)
 
     @property
     def exact_equality(self) -> bool:
-        """Whether two leaves are equal only if their canonical forms are: without a tolerance or threshold."""
+        """Whether the rule has neither a tolerance nor a threshold, so that leaves are compared by canonical form."""
         return self.threshold is None and not (self.tolerance or self.relative_tolerance or self.tolerance_days)
 
     @property
@@ -203,7 +203,7 @@ def schema_places(schema: _Node) -> dict[str, SchemaPath]:
 
 
 def _in_depth_order(nodes: Mapping[str, Sequence[_Node]], ends: Collection[str] = ()) -> list[str]:
-    """Return the paths of a schema in depth-first order, without paths that are only below a path of `ends`."""
+    """Return the paths of a schema in depth-first order. Skip paths that are only below a path in `ends`."""
     ordered: dict[str, None] = {}
     ahead = [""]
     while ahead:
@@ -216,7 +216,7 @@ def _in_depth_order(nodes: Mapping[str, Sequence[_Node]], ends: Collection[str] 
 
 
 def _kind(nodes: Sequence[_Node], path: str, root: _Node) -> str:
-    """Return the kind of the values that subschemas describe. Arrays take precedence, then objects."""
+    """Return the kind of the values that subschemas describe. An array takes precedence, then an object."""
     arrays = [_array_kind(node, root) for node in nodes if describes(node, "array")]
     if arrays:
         return max(arrays, key=_ARRAYS.index)

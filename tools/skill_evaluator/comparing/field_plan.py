@@ -36,8 +36,8 @@ _MAX_CACHED_FIELDS = 10_000
 class FieldPlan:
     """The rules of a component by path: `leaves` are compared, `arrays` are aligned. Both are in the schema's order.
 
-    `declared`: the paths in evals/datasets.json; the other rules follow the schema. `named`: all paths of the schema,
-    also without a rule, which take precedence over a `*` at the same level. `stars`: the paths to each `*` with rules.
+    `declared`: the paths in evals/datasets.json; the other rules follow the schema. `named`: all paths of the schema.
+    They take precedence over a `*` at the same level, even without a rule. `stars`: the paths to each `*` with rules.
     `numeric_texts`: the paths whose texts in number format, such as "4.75", are numbers.
     """
 
@@ -72,7 +72,7 @@ class FieldPlan:
         return cached
 
     def with_numbers(self, value: Any, path: str = "") -> Any:
-        """Return the value at `path` with numeric texts converted to numbers. All scores and digests use this form."""
+        """Convert the numeric texts in the value at `path` to numbers. All scores and digests use this form."""
         if not self.numeric_texts:
             return value
         if isinstance(value, dict):
@@ -106,7 +106,7 @@ class FieldPlan:
 
 
 class Field:
-    """The rule at one path of a plan (None: no leaf rule), and the fields below it."""
+    """One path of a plan: its leaf rule, or None, and the fields below it."""
 
     __slots__ = ("_alignment", "_item", "_plan", "by_closeness", "children", "ignored", "is_star", "path", "rule")
 

@@ -56,7 +56,7 @@ def accuracy_metrics(names: Iterable[str], where: str) -> dict[str, Metric]:
     metrics: dict[str, Metric] = {}
     for name in names:
         if name in REPRODUCIBILITY:
-            raise ComponentError(f"'{name}' in {where} is a reproducibility metric, not an accuracy metric")
+            raise ComponentError(f"'{name}' in {where} is a reproducibility metric; name accuracy metrics only")
         metric = METRICS.get(name)
         if metric is None and (added := plugins.load(_GROUP, name, Metric)):
             metric = replace(added, score=partial(checked_score, name, added.score))

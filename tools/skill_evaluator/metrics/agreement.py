@@ -111,9 +111,9 @@ def field_profile(
     - `stable_wrong`: every output was parsed, all have the same canonical value, and none was right;
     - `flaky`: otherwise, for example if an output could not be parsed.
 
-    `fields` are the total counts of the parsed outputs. If it is None (no ground truth), a field is `stable` if every
-    output was parsed and has the same canonical value. Absent is a value. An array path is compared by the multiset of
-    its values; if items swap values between outputs, the field is `flaky`.
+    `fields` has the total counts over the parsed outputs by leaf path. If the case has no ground truth, it is None, and
+    a field is `stable` if every output was parsed and has the same canonical value. Absent is a value. An array path is
+    compared by the multiset of its values; if items swap values between outputs, the field is `flaky`.
 
     >>> outputs = CaseOutputs()
     >>> for text in ('{"a":1,"b":1,"c":1}', '{"a":1,"b":1,"c":2}'): outputs.add(text, text)
@@ -308,10 +308,11 @@ def array_length_stability(outputs: CaseOutputs) -> float | None:
 
 
 def krippendorff_alpha(units: Iterable[Mapping[Hashable, int]]) -> float | None:
-    """Return Krippendorff's α for nominal values, 1 − observed ÷ expected disagreement. A unit counts its values.
+    """Return Krippendorff's α for nominal values, 1 − observed ÷ expected disagreement.
 
-    Only units with two or more values count. With n values, n_c of value c, and n_uc of value c in unit u with m_u
-    values, α = [(n − 1) Σ_u Σ_c n_uc (n_uc − 1) ÷ (m_u − 1) − Σ_c n_c (n_c − 1)] ÷ [n (n − 1) − Σ_c n_c (n_c − 1)].
+    Each unit has the count of each value; units with fewer than two values are ignored. With n values, n_c of value c,
+    and n_uc of value c in unit u with m_u values,
+    α = [(n − 1) Σ_u Σ_c n_uc (n_uc − 1) ÷ (m_u − 1) − Σ_c n_c (n_c − 1)] ÷ [n (n − 1) − Σ_c n_c (n_c − 1)].
     Units may have different numbers of values. Range −1 to 1, 1 is best, 0 is chance. α is undefined if no unit has two
     values, or if all values are equal, since the expected disagreement is then 0.
     Krippendorff 2011, https://repository.upenn.edu/asc_papers/43.

@@ -31,9 +31,9 @@ def macro_f1(confusion: Mapping[tuple[str | None, str | None], int]) -> float | 
 class FieldCounts:
     """The leaves of one path in one or more outputs, by outcome.
 
-    `flawed` counts outputs with a leaf that is not right, `filled` outputs with a value that is not null at the path,
-    `filled_in_truth` outputs whose truth has one. `token_f1` and `rouge_l` are sums over `texts` free texts, to which a
-    missing or extra text adds 0. `confusion` counts pairs (true label, output label) of a category.
+    `flawed` counts outputs with a leaf that is not right, `filled` outputs with a value at the path, and
+    `filled_in_truth` outputs whose ground truth has a value there. `token_f1` and `rouge_l` are sums over `texts` free
+    texts; a missing or extra text adds 0. `confusion` counts pairs (true label, output label) of a category.
     """
 
     right: int = 0

@@ -43,7 +43,7 @@ class Tree:
     shapes: list[int] = field(default_factory=list)
 
     def tops(self) -> dict[int, int]:
-        """Return the keyroot of each leftmost path by the path's leaf, in postorder. Skip single nodes but the root."""
+        """Return the highest node of each leftmost path by the path's leaf. Skip paths of one node but the first."""
         highest = {node + 1 - size: node for node, size in enumerate(self.sizes)}
         return {leaf: top for leaf, top in sorted(highest.items()) if self.sizes[top] > 1 or not leaf}
 
@@ -69,7 +69,10 @@ def _postorder(value: Any) -> Iterable[tuple[Hashable, int]]:
 
 
 def tree(nodes: Iterable[tuple[Hashable, int]], numbers: dict[Hashable, int]) -> Tree:
-    """Build a tree from (label, number of children) of each node in postorder. Trees to compare share `numbers`."""
+    """Build a tree from the (label, number of children) of each node in postorder.
+
+    `numbers` collects the integers for labels and shapes. Trees to compare share it.
+    """
     built = Tree()
     waiting: list[int] = []  # roots of the subtrees that have no parent yet
     for node, (name, arity) in enumerate(nodes):
@@ -86,8 +89,8 @@ def tree(nodes: Iterable[tuple[Hashable, int]], numbers: dict[Hashable, int]) ->
 def tree_distance(a: Tree, b: Tree) -> int | None:
     """Return the ordered tree edit distance. Return None if it would take longer than about 10 s.
 
-    For growing k, only cells that a mapping of cost k can pass through are filled, since it leaves at most k nodes
-    without a partner: Touzet 2007, https://doi.org/10.1016/j.jda.2006.07.002.
+    A mapping of cost k leaves at most k nodes without a partner. So, for growing k, only the cells that such a mapping
+    can pass through are filled: Touzet 2007, https://doi.org/10.1016/j.jda.2006.07.002.
     """
     sizes = len(a.labels), len(b.labels)
     if not all(sizes):
@@ -115,8 +118,8 @@ def _add_distances(a: Tree, b: Tree, tops: tuple[int, int], k: int, distances: d
     """Add to `distances` the edit distances of the subtrees on the leftmost paths of two subtrees.
 
     `tops` are the roots of the two subtrees, in `a` and `b`; the keys of `distances` are pairs of roots. Cell q of row
-    p is the distance between the first p nodes of the one and the first q nodes of the other. Distances above `k` may
-    be missing or too high.
+    p is the distance between the first p nodes in `a` and the first q nodes in `b`. Distances above `k` may be missing
+    or too high.
     """
     begin_a, begin_b = tops[0] + 1 - a.sizes[tops[0]], tops[1] + 1 - b.sizes[tops[1]]
     excess = len(a.labels) - begin_a - (len(b.labels) - begin_b)  # nodes from both beginnings on

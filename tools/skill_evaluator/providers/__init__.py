@@ -66,13 +66,13 @@ class Configuration:
         return Batches(BATCHES[model.provider], provider)
 
     def redactor(self) -> Redactor:
-        """Build the redactor of the keys and of the passwords in the addresses of models."""
+        """Build a redactor that removes the keys, and the passwords in the `base_url` of models."""
         passwords = (secret for model in self.models for secret in passwords_of(model.base_url or ""))
         return Redactor([*self.keys.values(), *passwords])
 
 
 def read_configuration(folder: Path) -> Configuration:
-    """Read settings, models and keys. Raise ConfigError for an error in a file of the folder."""
+    """Read settings.yaml, models.yaml and the keys in the environment. Raise ConfigError for an invalid file."""
     settings = load_settings(folder)
     models = load_models(folder, settings.limits)
     kinds = kinds_of(models, str(folder / "models.yaml"))
@@ -85,7 +85,7 @@ def read_configuration(folder: Path) -> Configuration:
 
 
 def with_program(configuration: Configuration, component: Component) -> Configuration:
-    """Return the configuration for a component. If the component has a program, it replaces the models."""
+    """Return the configuration for a component. If the component has a program, the program replaces the models."""
     if component.program is None:
         return configuration
     values = program.values_of(component.program.variables, configuration.keys, os.environ)
@@ -102,9 +102,9 @@ def with_program(configuration: Configuration, component: Component) -> Configur
 
 
 def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:
-    """Return the kinds of the models' providers by name. A built-in provider wins over a plugin of the same name.
+    """Return the provider kinds of the models by provider name. A built-in provider wins over a plugin of that name.
 
-    Raise ConfigError for an unknown provider, or a model that its provider cannot serve.
+    Raise ConfigError, which names the file `where`, for an unknown provider or a setting that it does not support.
     """
     kinds: dict[str, ProviderKind] = {}
     for index, model in enumerate(models):

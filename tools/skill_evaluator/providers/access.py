@@ -1,8 +1,8 @@
 """Access without a key of the vendor: the identity of a GitHub Actions job (`auth: oidc`), or a cloud (`place`).
 
-GitHub issues an identity token, which a vendor's SDK exchanges for access. It is valid for five minutes, so it is
-requested for every exchange, and no token is ever written. A cloud is used through the vendor's own client for it. If
-the cloud has no variable for a key, the SDK finds the login of the machine or job.
+GitHub issues an identity token, and a vendor's SDK exchanges it for access. The token is valid for five minutes, so
+every exchange requests a new one. No token is written to a file. A cloud is called through a client of the vendor's
+SDK. If the cloud has no variable for a key, this client finds the login of the machine or job.
 """
 
 import os
@@ -89,7 +89,7 @@ class Identity:
         return self.refused(str(problem), status)
 
     def refused(self, message: str, status: int) -> ProviderError:
-        """Return the fatal error of a refused identity, with the vendor's message, its rule and the token's claims."""
+        """Return the fatal error of a refused identity. It has the vendor's rule and message and the token's claims."""
         claims = ", ".join(f"{name} '{self._claims.get(claim)}'" for name, claim in _CLAIMS.items())
         of_token = f"the token has {claims}" if self._claims else "no token from GitHub was exchanged"
         unset = {name: f"({name} is not set)" for name in self.federation.optional}
@@ -134,7 +134,7 @@ def check_cloud(model: Model, where: str) -> None:
             raise ConfigError(f"place: {model.place} at {where} requires {name}")
         is_optional = name == "base_url" or (name == "region" and model.place == "vertex")
         if is_set and name not in needs and not is_optional:
-            raise ConfigError(f"{name} at {where}: {model.place or 'a model without place'} does not use it")
+            raise ConfigError(f"{name} at {where}: {model.place or 'a model without place'} does not use it; remove it")
     if model.place is not None and model.auth == "oidc":
         raise ConfigError(f"auth: oidc at {where}: place: {model.place} uses the login of the cloud; remove auth")
 
@@ -154,7 +154,7 @@ def _address(model: Model, variable: str) -> str | None:
 
 
 def cloud_client(model: Model, key: str | None, options: Options) -> Any:
-    """Open the vendor's client for a model in a cloud. Raise ConfigError for a wrong variable or missing boto3."""
+    """Open a client for a model in a cloud. Raise ConfigError without boto3, or if a variable sets another address."""
     region = model.region or "global"
     match model.provider, model.place:
         case "openai", "azure":

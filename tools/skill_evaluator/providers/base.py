@@ -1,4 +1,4 @@
-"""The interface of all providers: a `Request` returns a `Completion` or raises `ProviderError`.
+"""The interface of all providers: a call takes a `Request`, and returns a `Completion` or raises `ProviderError`.
 
 A provider never retries; the runner does.
 """
@@ -146,7 +146,7 @@ def fields_of(value: Any) -> Mapping[str, Any]:
 
 
 def joined(parts: Any, *keys: str) -> str:
-    """Join the values at the path `keys` of a list's objects, one per line. Values other than text become JSON."""
+    """Return the value at the path `keys` of each object in a list, one per line. Non-text values become JSON."""
     values = list(parts) if isinstance(parts, list) else []
     for key in keys:
         values = [fields_of(value).get(key) for value in values]
@@ -191,7 +191,7 @@ class ProviderError(SkillEvaluatorError):
     status: int | None = None
     retryable: bool = False
     retry_after_s: float | None = None
-    throttled: bool = False
+    throttled: bool = False  # the server is overloaded or limits the rate
     fatal: bool = False  # all further calls of the model would fail
     perhaps_billed: bool = False
     rejected: bool = False  # the server rejected the request for its settings or its document
@@ -228,12 +228,12 @@ class Sampling:
 
     @property
     def fixed(self) -> dict[str, Any]:
-        """The settings that are equal in all requests, by name: all except the seed and unavailable settings."""
+        """The settings that all requests share, by name: without the seed and the unavailable settings."""
         settings = {**self.sent, **self.extra}
         return {name: value for name, value in settings.items() if name not in ("seed", *self.unavailable)}
 
     def of(self, request: "Request", limit_name: str) -> dict[str, int]:
-        """Return the output limit (as `limit_name`) and the `seed` of a request, each only if the model uses it."""
+        """Return a request's output limit (key `limit_name`) and `seed`, each only if the model uses it."""
         limit = {} if "max_tokens" in self.unavailable else {limit_name: request.max_output_tokens}
         return {**limit, **({"seed": request.seed} if "seed" in self.sent else {})}
 
@@ -245,7 +245,7 @@ _REFUSED = dict.fromkeys(("gpt-5", "o1", "o3", "o4"), ("temperature", "top_p"))
 
 
 def usual_sampling(model: Model, *, refused: Sequence[str] = ()) -> Sampling:
-    """Return the usual settings of a model without those that the API refuses (`refused`) or that the model ignores."""
+    """Return a model's sampling settings, without those that the API refuses (`refused`) or the model ignores."""
     is_openais = model.provider == "openai" and (model.is_direct or model.place == "azure")
     table = _IGNORED | _REFUSED if is_openais else _IGNORED
     by_name = next((table[prefix] for prefix in table if model.api_name.rpartition("/")[2].startswith(prefix)), ())
@@ -270,7 +270,7 @@ class Provider(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Federation:
-    """The exchange of a job's identity token at a vendor. Audience and rule may name variables in braces."""
+    """The exchange of a job's identity token at a vendor. `audience` and `rule` may contain variables in braces."""
 
     required: tuple[str, ...]  # variables with identifiers, which are not secret
     optional: tuple[str, ...]
@@ -309,7 +309,7 @@ class ProviderKind:
     file_tokens: Callable[[Model, File], FileTokens] = lambda model, file: FileTokens(0, 0)
 
     def cache_floor_of(self, model: Model) -> int | None:
-        """Return the minimum tokens of a prompt that is cached. Return None if the model's prompts are not cached."""
+        """Return the tokens of the shortest prompt that is cached, or None if the model's prompts are not cached."""
         return self.cache_floor(model) if model.cache else None
 
 

@@ -35,7 +35,7 @@ class BatchStatus:
 
 
 class AmbiguousBatchError(Exception):
-    """A batch cannot be identified before the batch with this id ends, since both have the same number of requests."""
+    """The batch with this id may be the wanted one. Only its results can show that, and it has not ended."""
 
 
 Json = Mapping[str, Any]
@@ -47,7 +47,7 @@ Results = Mapping[str, Completion | ProviderError]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchApi:
-    """What is particular to a vendor's batch API. Paths are relative to the address of the API."""
+    """The properties of a vendor's batch API. Paths are relative to the address of the API."""
 
     max_bytes: int  # limit of the requests of one batch
     max_hours: int  # limit of the time until a batch ends
@@ -65,7 +65,7 @@ class BatchApi:
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """The batches of one model. Every method that calls the vendor raises ProviderError."""
+    """The batches of one model. Every method raises ProviderError if it fails."""
 
     api: BatchApi
     provider: RemoteProvider
@@ -85,8 +85,8 @@ class Batches:
     async def find(self, name: str, custom_ids: Collection[str], since: float, others: Collection[str]) -> str | None:
         """Return the id of a batch created after `since` (seconds since the epoch). Return None if it is not found.
 
-        The batch is found by its name. If the vendor has no names, skip `others` and find a batch with the same number
-        of requests and a result for one of them. Raise AmbiguousBatchError if a batch with that number has not ended.
+        If the vendor has no names, find a batch with as many requests, and a result for one of `custom_ids`. Skip
+        the ids in `others`. Raise AmbiguousBatchError if a batch with as many requests has not ended.
         """
         undecided = None
         async for status in self._listed(since):
@@ -123,7 +123,7 @@ class Batches:
     async def results(self, status: BatchStatus) -> Results:
         """Return the completions and errors of an ended batch by custom id. The first result of an id counts.
 
-        Raise ProviderError if all files are deleted, or if a line is not JSON and results are missing.
+        Raise ProviderError if the results are deleted, or if results are missing because a line is not JSON.
         """
         answers: list[RequestResult] = [*_read(self.api.inline, status)]
         deleted: ProviderError | None = None
@@ -192,7 +192,7 @@ def _json_object(content: bytes) -> Json:
 
 
 def response_from(status: int, body: Any, request_id: Any = None) -> HttpResponse:
-    """Return the response to one request of a batch in the form of a direct response."""
+    """Return the response to a request of a batch, in the form of a response to a direct call."""
     headers = {"x-request-id": request_id} if isinstance(request_id, str) else {}
     return HttpResponse(status=status, headers=headers, content=json.dumps(body).encode("utf-8", "surrogatepass"))
 
@@ -218,7 +218,7 @@ lost = partial(ProviderError, LOST, "the batch ended without a result for this r
 
 
 def batch_failed(state: str, error: Json) -> ProviderError:
-    """Return the retryable error of the requests of a batch that failed before it ran any request."""
+    """Return the error of all requests of a batch that failed before it ran any. It is retryable."""
     message = ": ".join(str(error[key]) for key in ("code", "message") if error.get(key))
     return ProviderError(
         "batch_failed", f"the batch ended as {state} without running a request: {message}", retryable=True

@@ -1,4 +1,4 @@
-"""Google's Gemini models, through the Gemini API with a key or through Vertex AI with a job's identity."""
+"""Google's Gemini models: the Gemini API with a key, or Vertex AI with a job's identity or the cloud's login."""
 
 import re
 from collections.abc import Mapping, Sequence

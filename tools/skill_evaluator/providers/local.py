@@ -1,4 +1,4 @@
-"""A small model in this process (SmolLM2-135M-Instruct through xllamacpp), without key, network and cost."""
+"""A model in this process through xllamacpp, by default SmolLM2-135M-Instruct, without key, network and cost."""
 
 import hashlib
 import json
@@ -54,7 +54,7 @@ class LocalParams(StrictModel):
 
 
 def sampling(model: Model) -> Sampling:
-    """Return the usual sampling settings, with the threads and the kind of prompt cache, on which outputs depend."""
+    """Return the usual sampling settings, the threads and the kind of prompt cache. Outputs depend on all of them."""
     sent = {**usual_sampling(model).sent, "threads": params_of(model).threads, "prompt_cache": "prefixes"}
     return Sampling(sent=sent)
 
@@ -65,16 +65,16 @@ def params_of(model: Model) -> LocalParams:
 
 
 def find_weights(path: Path | None, sha256: str | None) -> Path:
-    """Return the path of the weights. If `path` is None, return that of SmolLM2, and fetch it if necessary.
+    """Return the path of the weights. If `path` is None, use SmolLM2, which is fetched if necessary.
 
     Raise ConfigError if the file is missing, is not GGUF or does not match `sha256`.
     """
     path = path or smollm2_weights()
     if not path.is_file():
-        raise ConfigError(f"weights of the local model not found: {path}")
+        raise ConfigError(f"weights of the local model not found: {path}; correct params.weights in models.yaml")
     with path.open("rb") as handle:
         if handle.read(4) != b"GGUF":
-            raise ConfigError(f"weights of the local model are not a GGUF file: {path}")
+            raise ConfigError(f"weights of the local model are not a GGUF file: {path}; replace that file")
     if sha256 and (digest := _digest(path)) != sha256:
         raise ConfigError(f"weights {path} have the digest {digest}, but sha256 in models.yaml is {sha256}")
     return path
@@ -132,7 +132,7 @@ def _spoken(messages: Sequence[Message]) -> list[dict[str, str]]:
 
 
 def _shared_beginning(messages: Sequence[Message], constant: int) -> list[Message]:
-    """Return the beginning of the messages, `constant` characters in all, followed by `_END`."""
+    """Cut the messages after `constant` characters in all, and append `_END`."""
     result: list[Message] = []
     for message in messages:
         if constant < len(message.text) or message is messages[-1]:
@@ -143,7 +143,7 @@ def _shared_beginning(messages: Sequence[Message], constant: int) -> list[Messag
 
 
 class _SharedStates:
-    """The engine of one provider, used by one thread at a time, and a temporary folder of saved states.
+    """The engine of a local model, and its saved states (memory after a text). One thread uses it at a time.
 
     The last digits of a result depend on the tokens that are evaluated together. So every prompt is evaluated in the
     same steps: the part that all prompts share, the remaining part, and its last token with the output.
@@ -169,9 +169,9 @@ class _SharedStates:
         self.engine = library.Server(common)
 
     def enter(self, messages: Sequence[Message], constant: int) -> bool:
-        """Bring the engine into the state after the messages: restore the state, or evaluate the messages and save it.
+        """Restore the state after the messages, or evaluate them and save it. Return False if they are too long.
 
-        All prompts share the first `constant` characters. Return False if the prompt is too long.
+        All prompts share the first `constant` characters.
         """
         prompt = self._rendered(messages)
         if self._restore(prompt):
@@ -185,7 +185,7 @@ class _SharedStates:
         return str(self._post("/apply-template", {"messages": _spoken(messages)}).get("prompt", ""))
 
     def _evaluate(self, text: str, *, is_begun: bool) -> bool:
-        """Evaluate a prompt (if `is_begun`, the remaining part) and save the state. Return False if it is too long."""
+        """Evaluate a text, without its beginning if `is_begun`, and save the state. Return False if it is too long."""
         answer = self.engine.handle_completions({"prompt": text, "n_predict": 0, "cache_prompt": is_begun})
         if "error" in answer:  # the call itself reports it
             return False

@@ -61,7 +61,7 @@ _OUT_OF_CREDIT = ("insufficient_quota", "billing_not_active")
 
 
 def sampling(model: Model) -> Sampling:
-    """Return the usual settings. For a `server`, also turn off the settings that it would choose itself."""
+    """Return the usual settings. If the model has a `server`, turn off the settings that the server would add."""
     usual = usual_sampling(model)
     if model.server is None:
         return usual

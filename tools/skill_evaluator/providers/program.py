@@ -45,14 +45,14 @@ _no_answer = partial(ProviderError, "no_answer", perhaps_billed=True)
 
 
 def values_of(names: Iterable[str], keys: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the values of the `names` that are set, by name, from CI's secret, else `keys`, else `environment`."""
+    """Return the values of variables that are set, by name: from CI's secret, else `keys`, else `environment`."""
     lines = (line.partition("=") for line in keys.get(VARIABLES, "").splitlines())
     variables = {**environment, **keys, **{name.strip(): value for name, _, value in lines}}
     return {name: variables[name] for name in names if variables.get(name)}
 
 
 def kind_of(program: ProgramUnderTest, folder: Path, values: Mapping[str, str]) -> ProviderKind:
-    """Return the provider kind of a component's program or endpoint. `values` has its variables by name."""
+    """Return the provider kind of a component's program or endpoint. `values` are its variables, by name."""
 
     def open_program(model: Model, key: str | None, settings: Settings) -> Provider:
         limited = partial(Program, folder=folder, output_bytes=settings.limits.response_bytes)
@@ -128,12 +128,12 @@ def _endpoint(endpoint: Endpoint, values: Mapping[str, str], settings: Settings)
     headers = {name: values[variable] for name, variable in endpoint.headers.items()}
     for variable in endpoint.headers.values():
         if not (values[variable].isascii() and values[variable].isprintable()):
-            raise ConfigError(f"{variable} has a line break or a non-ASCII character, which HTTP headers do not allow")
+            raise ConfigError(f"{variable}: remove the line break or non-ASCII character, not allowed in HTTP headers")
 
     def read(body: Any, _: Mapping[str, str]) -> Completion:
         answer = value_at(body, endpoint.answer)
         if answer is NO_VALUE:
-            raise _no_answer(f"the body has nothing at {endpoint.answer}")
+            raise _no_answer(f"the response has no value at {endpoint.answer}")
         return Completion(text=_as_text(answer))
 
     connection = PlainConnection(endpoint.url, headers, settings.timeout_s, settings.limits.response_bytes)
@@ -170,7 +170,7 @@ def _endpoint_input(value: Any) -> Any:
 
 
 def _refuse(model: Model, *_: object) -> NoReturn:
-    raise ConfigError(f"model '{model.id}' in models.yaml: a program is declared in a component's prompt.md (program:)")
+    raise ConfigError(f"provider 'program' of '{model.id}' in models.yaml: write program: into a prompt.md instead")
 
 
 sampling = partial(usual_sampling, refused=("temperature", "top_p"))

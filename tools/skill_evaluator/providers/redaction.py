@@ -68,7 +68,7 @@ def result_or_error(component: str, work: Callable[[], ResultT]) -> ResultT | Sk
 
 
 def passwords_of(url: str) -> Iterator[str]:
-    """Yield the password in an address, if any, alone and with its user name."""
+    """Yield the password in an address, alone and as `user:password`. Yield nothing if there is none."""
     parts = urlsplit(url)
     if parts.password:
         password = unquote(parts.password)

@@ -70,7 +70,7 @@ def json_bytes(value: Any) -> bytes:
 
 
 class RequestBody:
-    """A body whose files are read only while it is sent."""
+    """The body of a request. Its files are read while it is sent."""
 
     def __init__(self, text: bytes) -> None:
         self._parts: list[bytes | tuple[Path, int]] = []  # texts, and files with their sizes
@@ -237,10 +237,7 @@ class RemoteProvider:
 
     @property
     def limits_time(self) -> bool:
-        """Whether the connection limits the time of a call by itself.
-
-        False with an identity, since the connection does not limit the time of the exchange of its token.
-        """
+        """Whether the connection limits the time of a call. False with an identity, whose exchange is unlimited."""
         return self.connection.identity is None
 
     async def complete(self, request: Request) -> Completion:
@@ -253,7 +250,7 @@ class RemoteProvider:
         return replace(self.completion(answer, sent=body), latency_s=answer.latency_s)
 
     def body(self, request: Request) -> Mapping[str, Any]:
-        """Return the JSON body of a request. Raise ProviderError for a text that is not valid Unicode."""
+        """Return the JSON body of a request. Raise ProviderError for invalid Unicode or an unsupported schema."""
         try:
             "".join(message.text for message in request.messages).encode()
         except UnicodeEncodeError as problem:
@@ -261,7 +258,7 @@ class RemoteProvider:
         return {self.renamed.get(name, name): value for name, value in self.body_of(request).items()}
 
     async def fetch(self, method: str, path: str, **content: Any) -> bytes:
-        """Send any request (see `SdkConnection.send`). Return the body of the success, or raise ProviderError."""
+        """Send any request (see `SdkConnection.send`). Return the body of a success. Otherwise raise ProviderError."""
         try:
             answer = await self._send(method, path, **content)
         except TooLargeError as problem:
@@ -277,7 +274,7 @@ class RemoteProvider:
             raise _unsendable(problem) from None
 
     def completion(self, answer: HttpResponse, sent: Container[str] | None = None) -> Completion:
-        """Read a response. A content filter's error becomes a refusal. Raise ProviderError for any other error.
+        """Return the completion of a response. An error of a content filter is a refusal; others raise ProviderError.
 
         `sent` has the names of the request's parameters. It is None if they are not known, as in a batch.
         """

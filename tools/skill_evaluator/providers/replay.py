@@ -75,7 +75,7 @@ class AnswerLine(FrozenModel):
 
 
 def check(model: Model) -> None:
-    """Raise ConfigError unless `file` is the only param of the model."""
+    """Raise ConfigError unless `file` is the only param of the model, and a text."""
     extra = model.params.extra
     if set(extra) != {"file"} or not isinstance(extra["file"], str):
         raise ConfigError(f"replay model '{model.id}' in models.yaml requires params: {{file: PATH}} and no other")
@@ -96,9 +96,7 @@ class ReplayProvider:
                 self._lines[call] = line
 
     async def complete(self, request: Request) -> Completion:
-        """Return the recorded output of a call. Raise ProviderError if it has no line in the file, or if its line is
-        a failure.
-        """
+        """Return the recorded output of a call. Raise ProviderError if the call is not recorded or failed."""
         line = self._lines.get((request.case_id, request.replicate))
         if line is None:
             raise ProviderError("not_recorded", f"no recorded output for {request.case_id} #{request.replicate}")

@@ -1,7 +1,7 @@
 """Structured output: the vendors' rules for output schemas, the schema that is sent, and the output in a response.
 
-Vendors reject every call with a schema outside of their subset of JSON Schema. The rules are those that their pages,
-errors and SDKs agree on (November 2026).
+Vendors reject a schema outside of their subset of JSON Schema, so it is converted to a *strict form* where possible.
+The rules are those that their pages, errors and SDKs agree on (November 2026).
 """
 
 import json
@@ -48,7 +48,7 @@ class _Refusal(NamedTuple):
 
 
 def schema_problems(component: Component, models: Sequence[Model]) -> list[str]:
-    """Return a message for each vendor's rule that a component's schema breaks. It has the models and a remedy."""
+    """Return a message for each vendor's rule that a component's schema breaks, with the models and a remedy."""
     root = _without_dialect(component.schema or {})
     refused_by = defaultdict[str, list[str]](list)
     for model in models if root and component.program is None else ():
@@ -157,7 +157,7 @@ def _without_dialect(schema: Schema) -> dict[str, Any]:
 
 
 def sent_schema(request: Request, model: Model) -> dict[str, Any]:
-    """Return the schema to send, strict if the model requires it. Raise ProviderError if it has no strict form."""
+    """Return the schema to send, in its strict form if the model requires that. Raise ProviderError if it has none."""
     schema = _without_dialect(request.schema or {})
     if model.structured_output != STRICT:
         return schema
@@ -165,7 +165,7 @@ def sent_schema(request: Request, model: Model) -> dict[str, Any]:
 
 
 def response_format(request: Request, model: Model) -> dict[str, Any]:
-    """Return OpenAI's `response_format` in an object, or {} if the request has no schema or the model takes none."""
+    """Return an object with OpenAI's `response_format`, or {} if the request has no schema or the model takes none."""
     if request.schema is None or model.structured_output == "none":
         return {}
     if not model.sends_schema:
@@ -196,7 +196,7 @@ def _strict_form(text: str, provider: str) -> dict[str, Any]:
 
 
 def _closed(node: Any, root: Schema | None) -> Any:
-    """Return a subschema with closed objects, `anyOf` in place of `oneOf`, and without defaults.
+    """Return a subschema that allows only named keys, has `anyOf` in place of `oneOf`, and has no defaults.
 
     With a `root` (OpenAI) all keys are required, and nullable if they were optional. Without a `root` (Anthropic) a
     list of types becomes an `anyOf`.
@@ -238,10 +238,10 @@ def _allows_null(node: Any, root: Schema) -> bool:
 
 
 def output_of(completion: Completion, request: Request, model: Model) -> Completion:
-    """Return the completion with the output as its text. A completion that was cut or refused is unchanged.
+    """Return the completion with the output as its text. A cut or refused completion is unchanged.
 
-    The output of a tool call is its arguments; if they are missing, the stop reason becomes `no_tool_call`. Nulls that
-    only the strict form of the schema required are removed.
+    The output of a tool call is its arguments. If they are missing, the stop reason becomes `no_tool_call`. Nulls at
+    optional keys, which only the strict form requires, are removed.
     """
     if completion.stop_reason in ("length", "too_large", "refusal"):
         return completion

@@ -1,7 +1,7 @@
 """The connections to servers: HTTP by aiohttp with limits, and the vendors' SDKs on top of it.
 
 A key is never sent to another origin or to a proxy that could read it. An SDK builds and signs a request, and its
-`SdkConnection` sends it and stores the raw body, so that no output is lost that the SDK cannot parse.
+`SdkConnection` sends it and stores the raw body, so an output that the SDK cannot parse is not lost.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ class Http:
     _session: aiohttp.ClientSession | None = None
 
     async def send(self, method: str, url: str, headers: Mapping[str, str], content: RequestBody) -> HttpResponse:
-        """Send a request and return the response of any status. Follow redirects within the origin.
+        """Send a request and return the response of any status. Follow 307 and 308 within the origin.
 
         Raise TooLargeError if the body of a success is over the limit, ProviderError for a fault, and ValueError or
         TypeError for a request that cannot be sent.
@@ -64,7 +64,7 @@ class Http:
                 yield part
 
         try:
-            async with asyncio.timeout(self.timeout_s + content.size / _MIN_BYTES_PER_S) as limit:
+            async with asyncio.timeout(self.timeout_s + content.size / _MIN_BYTES_PER_S) as timeout:
                 for _ in range(1 + _MAX_REDIRECTS):
                     data = body() if content.size else None
                     async with self._opened(url).request(
@@ -79,7 +79,7 @@ class Http:
                                 name.lower(): value.encode("utf-8", "surrogateescape").decode(errors="replace")
                                 for name, value in response.headers.items()
                             },
-                            content=await self._read(response, limit),
+                            content=await self._read(response, timeout),
                             latency_s=time.perf_counter() - begun,
                         )
         except TimeoutError:
@@ -113,12 +113,12 @@ class Http:
             )
         return self._session
 
-    async def _read(self, response: aiohttp.ClientResponse, limit: asyncio.Timeout) -> bytes:
-        """Read a body, or the beginning of an error's body. Raise TooLargeError if any other body is over the limit."""
+    async def _read(self, response: aiohttp.ClientResponse, timeout: asyncio.Timeout) -> bytes:
+        """Read a body and extend `timeout` by its size. Cut a long body of an error, otherwise raise TooLargeError."""
         is_success = 200 <= response.status < 300
         max_bytes, body = self.max_bytes if is_success else _ERROR_BYTES, bytearray()
         while len(body) <= max_bytes and (part := await response.content.read(_READ_BYTES)):
-            limit.reschedule((limit.when() or 0.0) + len(part) / _MIN_BYTES_PER_S)
+            timeout.reschedule((timeout.when() or 0.0) + len(part) / _MIN_BYTES_PER_S)
             body += part
         if is_success and len(body) > max_bytes:
             raise TooLargeError(f"the body is longer than {max_bytes:,} bytes")
@@ -219,7 +219,7 @@ _RECEIVED: ContextVar[list[HttpResponse | Exception]] = ContextVar("received")
 
 
 class SdkConnection(httpx2.AsyncBaseTransport):
-    """A vendor's SDK client, and the transport of its HTTP client, which adds files to bodies and stores responses."""
+    """A connection through a vendor's SDK. As the SDK's transport, it adds files to bodies and stores responses."""
 
     def __init__(self, model: Model, settings: Settings, identity: Identity | None) -> None:
         self.place, self.identity = cloud_of(model), identity
@@ -262,7 +262,7 @@ class SdkConnection(httpx2.AsyncBaseTransport):
         return received[-1]
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request of the SDK and store the response. Return a response with its status and the body `{}`."""
+        """Send a request of the SDK and store the response. Return only the status, with the body `{}`."""
         headers = {name: value for name, value in request.headers.items() if name not in _SET_BY_AIOHTTP}
         if (authorization := headers.get("authorization", "")).startswith("Bearer "):
             self._note_access(authorization.removeprefix("Bearer "))
@@ -325,7 +325,7 @@ def _requests_of(client: Any) -> Send:
 
 
 def without_environment(variable: str, omit: Any) -> dict[str, Any]:
-    """Return the headers in an environment variable by name, with the value `omit`, so that an SDK does not send them.
+    """Return the value `omit` for each header that an environment variable sets. The SDK then does not send it.
 
     Raise ConfigError for a header that the SDK itself sets, such as the key.
     """

@@ -100,7 +100,7 @@ class RecordedRun(BaseModel):
         return precedence(self.version), *order(self)
 
     def is_comparable(self, run: "RecordedRun") -> bool:
-        """Return whether two runs have the same scorer version, schema, contract, datasets, settings and scenario."""
+        """Return whether two runs have the same scorer version, schema, field rules, model settings and scenario."""
         has_equal_digests = all(self.digests.get(name) == run.digests.get(name) for name in _COMPARED_DIGESTS)
         return has_equal_digests and self.scorer_version == run.scorer_version
 
@@ -158,7 +158,7 @@ def read_acceptances(path: Path) -> list[Acceptance]:
 
 
 def accept_version(path: Path, lock: Path, skill: str, acceptance: Acceptance) -> Acceptance | None:
-    """Add an acceptance to a file and return None, or return an existing one of equal version, models and reason."""
+    """Add an acceptance to a file. If one with this version, models and reason exists, return it, otherwise None."""
     with locked(lock):
         before = read_acceptances(path)
         for existing in before:
@@ -230,14 +230,14 @@ class Archive:
                 text = self._repository.contents([blob])[blob].decode("utf-8", "replace")
                 record = parse_record(parse_json(text, path, LeaderboardError), path)
             if record.run_id != run_id:
-                raise LeaderboardError(f"{path} holds the record of a different run, '{record.run_id}'")
+                raise LeaderboardError(f"{path} holds run '{record.run_id}' instead of '{run_id}'; restore the file")
             if record.skill in self._component.formerly:
                 record = record.model_copy(update={"skill": self._component.name})
             self._read[run_id] = record
         return self._read[run_id]
 
     def interleaved_baseline(self, run: RecordedRun) -> RecordedRun | None:
-        """Return the interleaved baseline of a candidate's run. Return None if there is none or it is not final.
+        """Return the interleaved baseline of a candidate's run. Return None if it is absent or unfinished.
 
         Raise LeaderboardError if its record is invalid.
         """
@@ -324,13 +324,13 @@ def entry_of(record: Record | Row) -> RecordedRun:
 
 
 def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
-    """Return the oldest complete run with a known prompt of each version, by version."""
+    """Return each version's oldest complete run with a known prompt, by version."""
     candidates = [entry for entry in entries if entry.complete and entry.prompt is not None]
     return {entry.version: entry for entry in sorted(candidates, key=order, reverse=True)}
 
 
 def mark_edited(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
-    """Return the runs with `edited` set: true if the prompt is known and differs from that of `first_runs`."""
+    """Return the runs with `edited` set: true if the prompt is known and is not that of the version's first run."""
     prompts = {version: run.prompt for version, run in first_runs(entries).items()}
     runs = ((run, run.prompt not in (None, prompts.get(run.version))) for run in entries)
     return [run if run.edited is edited else run.model_copy(update={"edited": edited}) for run, edited in runs]
@@ -364,9 +364,9 @@ def check_leaderboard(component: Component) -> None:
 
 
 def newest_recorded(content: bytes, path: str) -> dict[str, RecordedRun]:
-    """Return the newest complete run of each model's highest version in a leaderboard, by model id.
+    """Return each model's newest run of its highest version in a leaderboard, by model id.
 
-    Skip runs under a scenario. Raise LeaderboardError if the `content` of the leaderboard is invalid.
+    Skip incomplete runs and runs under a scenario. Raise LeaderboardError if the leaderboard's `content` is invalid.
     """
     json_of(content, Path(path))  # no calls are planned for a leaderboard that `with_rows` refuses
     measured = [run for run in parse_entries(content, Path(path)) if run.complete and run.scenario is None]
@@ -398,16 +398,16 @@ def read_board(path: Path) -> bytes | None:
 def with_rows(
     content: bytes | None, path: Path, skill: str, rows: Iterable[Row]
 ) -> tuple[bytes | None, dict[str, LeaderboardError]]:
-    """Add rows to the content of a leaderboard (None: no file yet). Rows of runs that it has are ignored.
+    """Add rows to the content of a leaderboard (None: no file yet). Skip runs that already have a row.
 
-    Return the new content (None if no row is new), and the errors of refused rows by run id. A complete run is refused
-    if its version was recorded with another prompt. Raise LeaderboardError if the content is invalid, or if a row is
-    not of the component `skill`. Errors name `path`.
+    Return the new content (None if no row was added), and the errors of refused rows by run id. A complete run is
+    refused if its version was recorded with another prompt. Raise LeaderboardError if the content is invalid, or if a
+    row is not of the component `skill`. Errors name `path`.
     """
     new = {row.run_id: row for row in rows}
     for row in new.values():
         if row.skill != skill:
-            raise LeaderboardError(f"run '{row.run_id}' is of '{row.skill}', {path} is the leaderboard of '{skill}'")
+            raise LeaderboardError(f"run '{row.run_id}' is of '{row.skill}', but {path} is of '{skill}'")
     board = LeaderboardKeys(skill=skill) if content is None else parse_board(content, path, LeaderboardKeys)
     for recorded in board.runs:
         new.pop(recorded.run_id, None)

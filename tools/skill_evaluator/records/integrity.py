@@ -71,9 +71,9 @@ class CommittedRecords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryAtCommit:
-    """The components at a commit, by name: `versions` of all, `committed` leaderboards and records of some.
+    """The components at a commit. `versions` has the version of each component, by name.
 
-    `committed` has the components that were named when it was read, and those deleted or renamed since.
+    `committed` has the leaderboards and records of the components that `library_at_commit` selected, by name.
     """
 
     versions: Mapping[str, ComponentVersion]
@@ -81,9 +81,9 @@ class LibraryAtCommit:
 
 
 def library_at_commit(repository: Repository, commit: str, folder: str, names: Iterable[str]) -> LibraryAtCommit:
-    """Read all components' versions at a commit. Also read the leaderboards and records of some components.
+    """Read the versions of all components at a commit, and the leaderboards and records of selected ones.
 
-    These are the components in `names`, and those whose folder is no longer in the work tree (deleted or renamed).
+    The selected components are those in `names`, and those whose folder was deleted or renamed since.
     """
     (versions,) = read_versions(repository, (commit,), folder)
     selected = {*names, *(name for name in versions if not (repository.root / folder / name).exists())}
@@ -108,8 +108,8 @@ def library_at_commit(repository: Repository, commit: str, folder: str, names: I
 def problems_of(components: Path, name: str, folder: str, past: LibraryAtCommit | None) -> list[Problem]:
     """Return the problems of a component's records and acceptances, and of their changes since the commit `past`.
 
-    If `past` is None, changes are not checked. The paths in problems begin with `folder`. Raise LeaderboardError if a
-    file cannot be read.
+    If `past` is None, neither changes nor the version are checked. The paths in problems begin with `folder`. Raise
+    LeaderboardError if a file cannot be read.
     """
     component = components / name
     after = read_version(component, within(folder, name))

@@ -34,7 +34,7 @@ class PinnedRun(StrictModel):
 
 
 class PinnedOutputs(PinnedRun):
-    """The pinned outputs of one run: the first output of each case that has an output."""
+    """The pinned outputs of one run: the first output of each selected case."""
 
     outputs: dict[CaseId, PinnedOutput] = Field(min_length=1)
 
@@ -63,7 +63,7 @@ def read_pinned(component: Path, skill: str) -> dict[str, PinnedOutputs]:
     for path in sorted(pinned_folder(component).glob("*.json")):
         outputs = read_versioned(PinnedOutputs, root.inside(path), "pinned_version", PINNED_VERSION, JudgeError)
         if outputs.skill != skill:
-            raise JudgeError(f"{path} holds outputs of '{outputs.skill}', not of '{skill}'")
+            raise JudgeError(f"{path} holds outputs of '{outputs.skill}', not of '{skill}'; remove it")
         if outputs.model_id in pinned:
             raise JudgeError(f"{path} is a second file with outputs of {outputs.model_id}; remove one")
         edited = [case_id for case_id, output in outputs.outputs.items() if digest(output.text) != output.digest]
@@ -74,7 +74,7 @@ def read_pinned(component: Path, skill: str) -> dict[str, PinnedOutputs]:
 
 
 def pinned_of_model(component: Path, skill: str, model_id: str) -> PinnedOutputs:
-    """Return a model's pinned outputs, else those of the only other model. Raise JudgeError for none or several."""
+    """Return a model's pinned outputs, or those of the only other model. Raise JudgeError if neither exist."""
     pinned = read_pinned(component, skill)
     if model_id in pinned:
         return pinned[model_id]

@@ -78,7 +78,7 @@ def _identity(name: str) -> tuple[str, str]:
 
 
 def served_of(names: Iterable[str | None]) -> Served:
-    """Return the served model of a run from the model names in its outputs, which are None if unknown."""
+    """Return the served model from the model names in a run's outputs: the name, counts by name, or None."""
     counts = Counter(name for name in names if name)
     return dict(counts.most_common()) if len(counts) > 1 else next(iter(counts), None)
 
@@ -106,10 +106,10 @@ def is_requested(served: str, requested: Iterable[str]) -> bool:
 
 
 def change_of(before: Served, after: Served, requested: Iterable[str]) -> Change | None:
-    """Return "model" if different models served two runs, or "date" if different releases of one model did.
+    """Return "model" if different models served two runs, "date" if only the releases differ, otherwise None.
 
-    Return "model" also if several models or releases served one of the runs, or if the release changed although a
-    requested name contains a release. Return None if the model did not change or is unknown.
+    If a requested name contains a release, another release is another model. Return "model" also if several models or
+    releases served one of the runs. Return None if a served model is unknown.
     """
     if is_mixed(before) or is_mixed(after):
         return "model"
@@ -177,9 +177,9 @@ def check_path(check_id: str) -> str:
 class CaseRecord(FrozenModel):
     """A case in a record: outcome and metrics per replicate, and right values and stability per field.
 
-    `exact` counts outputs equal to the ground truth. `digest` is that of all inputs, the turns and the ground truth.
-    `parts` has the digest of each input, and of the turns, with the ground truth; it is empty if the document is the
-    only input. Checks are also fields, as `checks.<id>`. `amounts` has the mean tokens, cost and latency.
+    `exact` counts outputs equal to the ground truth. `digest` covers all inputs, the turns and the ground truth.
+    `parts` has one digest for each input and one for the turns, all with the ground truth; it is empty if the document
+    is the only input. Checks are also fields, as `checks.<id>`. `amounts` has the mean tokens, cost and latency.
     """
 
     case_id: CaseId
@@ -239,14 +239,14 @@ class CaseRecord(FrozenModel):
 
 
 def strict_score(outcome: str, score: float | None) -> float | None:
-    """Return a replicate's score: 0 for an unreadable, refused or truncated output without one, None for no output."""
+    """Return a replicate's score, or 0 if the model's output cannot be scored, or None if a call has no output."""
     if outcome == SCORED:
         return score
     return (score or 0.0) if outcome in ANSWERED else None
 
 
 def strict_by_replicate(case: CaseRecord, metric: str) -> list[float | None]:
-    """Return the `strict_score` of each replicate by a metric. Return [] if no scored replicate has a value of it."""
+    """Return the `strict_score` of each replicate by a metric. Return [] if the metric is undefined for the case."""
     replicates = list(zip(case.outcomes, case.replicates.get(metric, []), strict=False))
     scored = [value for outcome, value in replicates if outcome == SCORED]
     if scored and scored.count(None) == len(scored):
@@ -271,7 +271,7 @@ class ModelSettings(FrozenModel):
 
 
 def _extract(name: str) -> BeforeValidator:
-    """Return a validator that replaces a summary by its value `name` and leaves a number unchanged."""
+    """Return a validator that replaces a `Summary` by its attribute `name`, and leaves a number unchanged."""
     return BeforeValidator(lambda value: value.get(name) if isinstance(value, dict) else getattr(value, name, value))
 
 
@@ -286,7 +286,7 @@ def short_digests(digests: Mapping[str, str]) -> dict[str, str]:
 
 
 class RowAccuracy(FrozenModel):
-    """An accuracy metric over a run. `n` counts the values in `mean`; the unit of `ci95` is the case."""
+    """An accuracy metric over a run. `n` counts the values in `mean`. `ci95` is that of `strict_mean`, over cases."""
 
     mean: float | None
     strict_mean: float | None
@@ -410,9 +410,7 @@ class Record(_Run):
 
     @property
     def is_final(self) -> bool:
-        """Whether the run needs no further calls: it is complete, or enough calls were answered but too few outputs can
-        be read.
-        """
+        """Whether the run needs no further calls: it is complete, or too few of its outputs can be read."""
         return self.complete or self.usable is not None
 
     @property

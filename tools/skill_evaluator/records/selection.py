@@ -28,10 +28,11 @@ from skill_evaluator.text import listed, nearest
 def choose(
     entries: Sequence[RecordedRun], candidate: str | RecordedRun | None, baseline: str | RecordedRun | None
 ) -> tuple[list[tuple[RecordedRun, RecordedRun | None]], dict[str, str]]:
-    """Return each candidate with its named baseline, and the reason of each model without a candidate.
+    """Return pairs (candidate, baseline), and the reason of each model without a candidate by model id.
 
-    `candidate` is as in `choose_candidates`. `baseline` is a version, a run id, a run, or None. Raise LeaderboardError
-    if there is no candidate, or if no candidate has the named baseline.
+    `candidate` is as in `choose_candidates`. `baseline` is a version, a run id, a run, or None. The baseline of a pair
+    is None if none is named, or if the model has no run of the version. Raise LeaderboardError if there is no
+    candidate, or if no candidate has the named baseline.
     """
     candidates, left_out = choose_candidates(entries, candidate)
     named_run = find_run(entries, baseline)
@@ -50,7 +51,7 @@ def choose(
 def choose_candidates(
     entries: Sequence[RecordedRun], name: str | RecordedRun | None
 ) -> tuple[list[RecordedRun], dict[str, str]]:
-    """Return the candidate run of each model, and the reasons of models without a candidate, by model id.
+    """Return one candidate per model, and the reason of each model without a candidate by model id.
 
     `name` is a version, a run id, a run, or None for the highest version. The candidates of a version are its newest
     complete runs. A run under a scenario is chosen only by its id. Raise LeaderboardError if there is no candidate.
@@ -92,7 +93,7 @@ def runs_of_versions(entries: Iterable[RecordedRun]) -> dict[str, dict[str, list
 
 
 def newest_of_versions(entries: Iterable[RecordedRun]) -> dict[str, list[RecordedRun]]:
-    """Return the newest run of each version from `runs_of_versions` by model id, lowest version first."""
+    """Return each model's newest complete run of every version by model id, lowest version first."""
     runs = runs_of_versions(entries)
     return {model_id: [of_version[-1] for of_version in versions.values()] for model_id, versions in runs.items()}
 
@@ -136,9 +137,9 @@ def last_accepted(candidate: RecordedRun, archive: Archive, policy: Policy) -> R
 
 
 def lower_version_runs(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
-    """Return the `runs_like` a candidate that have a lower version, highest and newest first.
+    """Return the complete runs of lower versions with a candidate's model and scenario, highest and newest first.
 
-    Return [] if the candidate's version is not semver.
+    Skip edited prompts. Return [] if the candidate's version is not semver.
     """
     if not semver.Version.is_valid(candidate.version):
         return []
@@ -164,7 +165,7 @@ def find_run(entries: Sequence[RecordedRun], name: str | RecordedRun | None) -> 
 
 
 def runs_like(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[RecordedRun]:
-    """Return the complete runs with a candidate's model and scenario, in their order. Skip edited prompts."""
+    """Return the complete runs with a candidate's model and scenario. Skip runs with an edited prompt."""
     return [run for run in entries if not run.edited and _matches(run, candidate)]
 
 
@@ -199,12 +200,12 @@ def _no_such_run(runs: Sequence[RecordedRun], name: str) -> LeaderboardError:
 
 
 def versions_patched_to(entries: Iterable[RecordedRun], version: str) -> set[str]:
-    """Return the version, and the versions of entries from which the step to it is a PATCH."""
+    """Return the version, and the versions of entries that it patches, such as 1.2.0 for 1.2.1."""
     return {version} | {entry.version for entry in entries if bump(entry.version, version) is Bump.PATCH}
 
 
 def same_series(record: Record, records: Iterable[Record]) -> list[Record]:
-    """Return the other records in the series of `record`, oldest first. A run that drifted begins a new series."""
+    """Return the records with no drift between them and `record`, oldest first and without `record` itself."""
     runs = sorted([record, *records], key=lambda run: (run.timestamp, run.run_id))
     moves = [run for run in runs if run.drift is not None and run.drift.moved]
     series = {run.run_id: sum(move in runs[: index + 1] for move in moves) for index, run in enumerate(runs)}
@@ -228,7 +229,7 @@ def accept(
     """Accept a recorded version, by default the highest, as the baseline of later versions.
 
     If `by` is empty, git's author accepts it. If `models` is empty, it is accepted for all models. Raise
-    LeaderboardError if a named model has no complete run of the version, or if reason or author is empty.
+    LeaderboardError if the version has no complete run of every named model, or if reason or author is empty.
     """
     name = component.name
     reason, by = " ".join(reason.split()), " ".join(by.split())
@@ -280,6 +281,6 @@ def _to_accept(
         of_model = f" of {', '.join(missing)}" if missing else ""
         versions_text = listed(list(dict.fromkeys(run.version for run in reversed(complete))), max_names=10)
         raise LeaderboardError(
-            f"no complete record{of_model} of '{version}' to accept; complete on a model: {versions_text}{hint}"
+            f"no complete run{of_model} of '{version}' to accept; versions with a complete run: {versions_text}{hint}"
         )
     return version, accepted

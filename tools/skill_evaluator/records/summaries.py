@@ -16,7 +16,7 @@ LATER: Any = Field(default=None, exclude_if=lambda value: value is None)
 class Summary(FrozenModel):
     """A metric over a run. `strict_mean` counts unreadable outputs as 0. `n` counts the values in `mean`.
 
-    `stdev` is between replicates; `stdev_cases` and `ci95` are over cases. None means too few values.
+    `stdev` is between replicates. `stdev_cases` and `ci95` are of `strict_mean`, over cases. None means too few values.
     """
 
     mean: float | None
@@ -82,7 +82,7 @@ class ArraySummary(FrozenModel):
 
 
 def values_of_arrays(per_field: Mapping[str, FieldSummary]) -> dict[str, dict[str, int]]:
-    """Return the counts of right, wrong, missing and extra values, and their sum `n`, of each innermost array by path.
+    """Return the counts of values (right, wrong, missing, extra, and their sum `n`) by path of the innermost array.
 
     >>> leaf = {"compare": "exact", "accuracy": 0.5, "n": 2, "right": 1, "wrong": 0, "stability": 1.0}
     >>> one, other = (FieldSummary(**leaf, missing=m, extra=1 - m) for m in (0, 1))
@@ -121,7 +121,7 @@ class ContractSummary(FrozenModel):
 
 
 class FailedCalls(FrozenModel):
-    """The calls of a run with the same fault. Kind `scored`: several parts of the output could be its JSON.
+    """The calls of a run with the same fault. Outputs of kind `scored` were scored, but are ambiguous.
 
     `cases` has the first of the `n_cases` cases. `message` is the error message of one of the calls.
     """

@@ -198,12 +198,12 @@ def _model_notes(model: ModelVerdict) -> Iterator[str]:
 
 def _amount_notes(amounts: Sequence[results.AmountResult]) -> Iterator[str]:
     names = results.AMOUNT_NAMES
-    for one in amounts:
-        if one.change is not None:
-            low, high = one.ci95 or (0.0, 0.0)
-            between = display.interval((low + 1, high + 1), one.n_cases, lambda ratio: display.times(ratio or 0.0))
-            yield f"{names[one.amount]} per output: {display.times(one.change + 1)} (95 % interval: {between})"
-    unmeasured = by_key((one.unmeasured, names[one.amount]) for one in amounts if one.unmeasured)
+    for amount in amounts:
+        if amount.change is not None:
+            low, high = amount.ci95 or (0.0, 0.0)
+            between = display.interval((low + 1, high + 1), amount.n_cases, lambda ratio: display.times(ratio or 0.0))
+            yield f"{names[amount.amount]} per output: {display.times(amount.change + 1)} (95 % interval: {between})"
+    unmeasured = by_key((amount.unmeasured, names[amount.amount]) for amount in amounts if amount.unmeasured)
     yield from (f"not measured: {listed(named)}, because {reason}" for reason, named in unmeasured.items())
 
 
@@ -276,9 +276,9 @@ def _field_sheet(model: ModelVerdict, fields: Sequence[MeasureResult], skill: st
         before, after = field.profile_before or {}, field.profile_after or {}
         counts = {name: (before.get(name, 0), after.get(name, 0)) for name in _STABILITIES}
         moved = [(name, *both) for name, both in counts.items() if both[0] != both[1]]
-        words = [f"{display.stability_words(name, replicates)} {then} → {now}" for name, then, now in moved]
+        changes = [f"{display.stability_words(name, replicates)} {then} → {now}" for name, then, now in moved]
         cells = _measure_cells(field, pages.component_address(skill, field.metric))
-        rows.append([*cells, _verdict_cell(field), Cell(", ".join(words) or "as before")])
+        rows.append([*cells, _verdict_cell(field), Cell(", ".join(changes) or "as before")])
     columns = ("field", *_MEASURED, "verdict", "cases in which it is")
     return Sheet(columns=columns, rows=rows, numbers=_NUMBERS, whole=frozenset({"field"}))
 

@@ -186,7 +186,7 @@ def ranges(indexes: Sequence[int]) -> str:
     >>> ranges([0, 1, 2, 5])
     '0-2, 5'
     """
-    runs = [[place[1] for place in run] for _, run in groupby(enumerate(indexes), lambda place: place[1] - place[0])]
+    runs = [[pair[1] for pair in run] for _, run in groupby(enumerate(indexes), lambda pair: pair[1] - pair[0])]
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 

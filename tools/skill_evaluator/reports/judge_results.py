@@ -1,12 +1,10 @@
 """The reports of judges: decisions, the worst outputs with the evidence, biases, calibrations and sizes."""
 
-import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import chain
-from pathlib import Path
 from typing import Any, TypeVar
 
 from skill_evaluator.checking.lint import RubricLint
@@ -25,7 +23,7 @@ from skill_evaluator.judges.workflows.drafting import DraftedCases
 from skill_evaluator.judges.workflows.judging import JudgedResults
 from skill_evaluator.library.rubrics import USUAL_THRESHOLD
 from skill_evaluator.records.pinned import PinReport
-from skill_evaluator.reports.lint import print_rubric_lint
+from skill_evaluator.reports.lint import print_drafted_cases, print_rubric_lint
 from skill_evaluator.runner.prices import AMOUNTS, sum_of
 from skill_evaluator.runner.session import print_resume_command
 from skill_evaluator.stats import by_key
@@ -59,14 +57,11 @@ _BIASES = ("position", "length", "self_preference", "leniency", "noise")  # all 
 
 
 def print_judged(judged: Judged | JudgeRunSize | RubricLint | DraftedCases, form: Format) -> int:
-    """Print the result of a judge command, and to stderr the command to resume an incomplete judge run.
-
-    Return the exit code, which can differ from 0 only for a judge run.
-    """
+    """Print the result of a judge command and how to resume an incomplete judge run. Return the exit code."""
     if isinstance(judged, RubricLint):
         print_rubric_lint(judged, form)
     elif isinstance(judged, DraftedCases):
-        _print_drafted_cases(judged)
+        print_drafted_cases(judged)
     elif isinstance(judged, JudgeRunSize):
         _print_size(judged, form)
     if not isinstance(judged, Judged):
@@ -106,16 +101,6 @@ def _print_size(size: JudgeRunSize, form: Format) -> None:
         "notes": list(size.notes),
     }
     pages.print_page(form, json=lambda: content, page=lambda: pages.page_of("the judge run", blocks))
-
-
-def _print_drafted_cases(drafted: DraftedCases) -> None:
-    name = drafted.component.name
-    print(f"{counted(len(drafted.cases), 'unreviewed case')} of {name}, in {drafted.folder}:")
-    for case_id, files in sorted(drafted.cases.items()):
-        print(f"  {case_id}: {', '.join(files)}")
-    for reason, drafts in drafted.left_out.items():
-        print(f"left out: {counted(drafts, 'draft')}: {reason}")
-    print(f"Next: skill-evaluator review cases {name}")
 
 
 def print_pinned(report: PinReport, form: Format) -> None:
@@ -223,8 +208,7 @@ def _score_blocks(results: ScoreResults) -> Iterator[Block]:
     columns = ("judge", "criterion", "method", "outputs", "score", "confidence", "unsure", "unscored")
     yield Sheet(columns=columns, rows=rows, numbers=frozenset(columns[3:7]), caption="Scores")
     yield from _panel_blocks("mean", results.panel)
-    if judges:
-        yield _in_texts(_worst_scores(judges))
+    yield _in_texts(_worst_scores(judges))
 
 
 def _worst_scores(judges: Sequence[JudgeScores]) -> Sheet:
@@ -332,13 +316,10 @@ def judge_outcome(results: JudgedResults | JudgeCalibration) -> tuple[Cell, str]
     if any(record is not None and record.stopped for record in records):
         made = counted(sum(record.answered for record in records if record is not None), "answer")
         return Cell(f"incomplete, with {made}: {outcome.text}", "yellow"), "run the command again with `--resume`"
-    if not steps and results.judging is not None:
-        judge = next((judge.judge for judge in results.judges if judge.unusable is None), None)
-        if judge is None or isinstance(judge, str):
+    if not steps:
+        if all(judge.unusable is not None for judge in results.judges):
             return outcome, "choose another judge or rewrite the rubric"
-        names = shlex.join(["--judge", judge.model_id, "--rubric", Path(results.judging.rubric_file).name])
-        command = f"skill-evaluator judge calibrate --labels labels.jsonl {names}"
-        return outcome, f"label outputs in labels.jsonl to compare the judge with people: `{command}`"
+        return outcome, "label outputs, then compare the judge with people: `skill-evaluator judge calibrate --help`"
     return outcome, steps.get(outcome.style, steps["yellow"])
 
 
@@ -475,16 +456,13 @@ def _cascade_blocks(cascade: CascadeResult) -> Iterator[Block]:
     parts = [f"{stage.judge} decided {count(stage.decided)} of {count(stage.asked)}" for stage in cascade.stages]
     yield Line(f"cascade: {', '.join(parts)}; sent to human review: {count(cascade.people)}")
     verdicts = [one.verdict for one in cascade.decisions]
-    measured = [verdict for verdict in verdicts if isinstance(verdict, int | float)]
-    if measured:
+    if measured := [verdict for verdict in verdicts if isinstance(verdict, int | float)]:
         yield Line(f"both judges together: {share(mean_within(measured))} over {counted(len(measured), 'verdict')}")
-    named = Counter(verdict for verdict in verdicts if isinstance(verdict, str))
-    if named:
+    if named := Counter(verdict for verdict in verdicts if isinstance(verdict, str)):
         yield Line(f"both judges together: {', '.join(f'{times} {name}' for name, times in named.items())}")
 
 
 def _calibration_cell(calibration: JudgeCalibration) -> Cell:
-    """Name the judges by trust. There is no colour if they differ, if one has no usable output, or without labels."""
     judges = by_key((row.trust.trusted, judge.judge) for judge in calibration.judges for row in _shown(judge))
     unusable = [judge.judge for judge in calibration.judges if judge.unusable is not None]
     parts = [

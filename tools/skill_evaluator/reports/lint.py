@@ -1,4 +1,4 @@
-"""The reports of `lint` (comparators of fields, hints, problems), `judge lint` and `init --adopt`."""
+"""The reports of `lint` (comparators of fields, hints, problems), `judge lint`, `cases draft` and `init --adopt`."""
 
 import sys
 from collections import Counter
@@ -15,6 +15,7 @@ from skill_evaluator.comparing.declarations import aligned_by, compared_as
 from skill_evaluator.display import WHOLE, pages, plain
 from skill_evaluator.display.pages import Block, Cell, Format, Heading, Line, Lines, Page, Section, Sheet
 from skill_evaluator.display.safe_text import abridged, name_text, visible
+from skill_evaluator.judges.workflows.drafting import DraftedCases
 from skill_evaluator.library.options import PlatformName
 from skill_evaluator.text import counted
 
@@ -136,6 +137,17 @@ def print_rubric_lint(linted: RubricLint, form: Format) -> None:
     pages.print_page(
         form, json=lambda: linted, page=lambda: pages.page_of("the rubrics", [Lines(remarks), Line(closing)])
     )
+
+
+def print_drafted_cases(drafted: DraftedCases) -> None:
+    """Print the drafted cases of a component, their files, and the drafts that were left out."""
+    name = drafted.component.name
+    print(f"{counted(len(drafted.cases), 'unreviewed case')} of {name}, in {drafted.folder}:")
+    for case_id, files in sorted(drafted.cases.items()):
+        print(f"  {case_id}: {', '.join(files)}")
+    for reason, drafts in drafted.left_out.items():
+        print(f"left out: {counted(drafts, 'draft')}: {reason}")
+    print(f"Next: skill-evaluator review cases {name}")
 
 
 def adoption_sheet(proposal: Proposal) -> Sheet:

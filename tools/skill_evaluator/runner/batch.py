@@ -66,7 +66,7 @@ class Batch:
 
     @property
     def is_open(self) -> bool:
-        """Whether the results are not collected yet, although the vendor has, or may have, the batch."""
+        """Whether the vendor has, or may have, the batch, and its results are not collected yet."""
         return self.stage in ("intended", "submitted")
 
     @property
@@ -84,7 +84,7 @@ class BatchJournal:
 
     @classmethod
     def read(cls, folder: Path) -> "BatchJournal":
-        """Read the batches of a run folder; skip incomplete lines. Raise RunError for any other invalid line."""
+        """Read the batches of a run folder. Skip lines that are not JSON. Raise RunError for any other invalid line."""
         journal, path = cls(folder), folder / BATCHES
         if path.exists():
             for number, value in read_lines(path, RunError, torn_lines=True):
@@ -96,7 +96,7 @@ class BatchJournal:
 
     @property
     def open(self) -> list[Batch]:
-        """The batches whose results are not collected, oldest first."""
+        """The batches that are open (see `Batch.is_open`), oldest first."""
         return [batch for batch in self.batches if batch.is_open]
 
     def custom_id(self, run_id: str, position: int) -> str:
@@ -256,7 +256,7 @@ class BatchEngine:
     async def _results(self, status: BatchStatus) -> tuple[BatchStatus, Results]:
         """Return the status and the results of an ended batch. Read the results again if some are missing.
 
-        There are no results if the batch failed or is lost. If they were deleted, the returned status says so.
+        The results are empty if the batch failed or is lost, or if they were deleted (state `results gone`).
         """
         retry = self._settings.retry
         if not status.body or status.unanswered.reason == "batch_failed":

@@ -1,7 +1,7 @@
 """Make the calls of runs: an `Engine` for the direct calls of each model, a `BatchEngine` for each run in batches.
 
 The first Ctrl-C (or SIGTERM) lets calls in flight finish, since they are billed. The second one abandons them. If all
-calls are made in this process, the first one abandons them.
+models run in this process, the first one abandons them.
 """
 
 import asyncio
@@ -46,9 +46,9 @@ def make_calls(
 ) -> Mapping[str, Failure | None]:
     """Make every call that has no output yet. Return the failure that stopped the calls of each run, by run id.
 
-    It is None for a run that nothing stopped. `on_outcome` receives one outcome of each call, possibly from an earlier
-    attempt at the run. Before any call, raise ConfigError if a provider cannot be opened, and RunError if inputs of a
-    run have changed or another process executes it. Raise StorageError if an output cannot be written.
+    The failure is None if nothing stopped the run. `on_outcome` receives one outcome of each call that was made now or
+    in an earlier attempt at the run. Before any call, raise ConfigError if a provider cannot be opened, and RunError if
+    inputs of a run changed or another process executes it. Raise StorageError if an output cannot be written.
     """
     progress = {run.model.id: Progress(model_id=run.model.id) for run in runs}
     running = [
@@ -105,7 +105,7 @@ async def _run_until_abandoned(engines: "Sequence[Engine | BatchEngine]", stop: 
 
 
 def _begin(session: Session, runs: Sequence[RunningRun], stop: Stop) -> list["Engine | BatchEngine"]:
-    """Resume the runs, open the engines, then begin the runs on disk. Return the engines."""
+    """Resume the runs and open the engines. Then create and lock the run folders. Return the engines."""
     for run in runs:
         run.resume(session.budget)
     by_model = by_key((run.run.model.id, run) for run in runs)
@@ -136,7 +136,7 @@ async def in_parallel(tasks: Iterable[Coroutine[Any, Any, None]]) -> None:
 def call_sequences(runs: Sequence[RunningRun]) -> list[list[tuple[RunningRun, Call]]]:
     """Group the open calls of interleaved runs into lists. The calls of one list are made one after another.
 
-    A list has all open calls of a cached prompt, or a single other call. Each call is paired with its run.
+    All open calls of a cached prompt form one list. Any other call forms its own. Each call is paired with its run.
     """
     sequences = by_key(
         ((index, call.case_id if call.case_id in runs[index].cached else call), (runs[index], call))
@@ -179,7 +179,7 @@ class Engine:
         return getattr(self._provider, "in_process", False)
 
     async def run(self) -> None:
-        """Make all open calls, or stop early and set `halted` of the runs. Then save the server in their manifests."""
+        """Make all open calls. If it ends early, set `halted` of the runs. Save the server's data in the manifests."""
         queue = iter(self._sequences)
         try:
             await in_parallel(self._work(queue) for _ in range(min(self._max_in_flight, len(self._sequences))))

@@ -66,7 +66,7 @@ Transport = Literal["direct", "batch"]  # single calls, or batches (see batches.
 
 
 class RunPlan(FrozenModel):
-    """The planned calls of a model on the cases of a component or of a shard. Each case has `replicates` calls."""
+    """The planned calls of a model: `replicates` calls for each case of a component or shard."""
 
     skill: ComponentName
     skill_version: VersionText
@@ -112,18 +112,18 @@ class Manifest(RunPlan):
 
     @property
     def reruns_failing(self) -> bool:
-        """Whether the run repeats failed cases, interleaved with another version (`--failing`)."""
+        """Whether the run is one of two interleaved runs of failed cases (`--failing`)."""
         return bool(self.selection) and self.beside is not None
 
     def has_same_inputs(self, manifest: "Manifest") -> bool:
-        """Return whether component, model and digests are equal. Return False if a run is a draft or `--failing`."""
+        """Return whether component, model and digests are equal, and neither run is a draft or a run of `--failing`."""
         has_equal_keys = all(
             getattr(self, name) == getattr(manifest, name) for name in ("skill", "model_id", "digests")
         )
         return has_equal_keys and not any(run.draft or run.reruns_failing for run in (self, manifest))
 
     def has_same_plan(self, manifest: "Manifest") -> bool:
-        """Return whether inputs (by `has_same_inputs`), calls, role and transport are equal. Seeds may differ.
+        """Return whether `has_same_inputs` is true, and calls, role and transport are equal. Seeds may differ.
 
         Return False if only one of the runs is interleaved.
         """
@@ -131,7 +131,7 @@ class Manifest(RunPlan):
         return has_equal_keys and self.has_same_inputs(manifest) and (self.beside is None) == (manifest.beside is None)
 
     def is_part_of(self, manifest: "Manifest") -> bool:
-        """Return whether the run of `manifest` has all calls of this run, with the same inputs.
+        """Return whether the run of `manifest` has all calls of this run, with the same inputs and the same shard.
 
         Return False if either run is a draft, a rerun, interleaved or in batches.
         """
@@ -201,7 +201,7 @@ def find_run(run: str, components: Path) -> Path:
 
 
 def find_runs(results_dir: Path, name: str, skill: str) -> list[tuple[Path, Manifest]]:
-    """Find the folders and manifests of a component's runs by path, run id or invocation (a prefix of run ids).
+    """Find a component's runs by path, run id or invocation (a prefix of run ids). Return folders and manifests.
 
     `latest` names the newest invocation with an unfinished run. Raise RunError if no run matches.
     """
@@ -221,7 +221,7 @@ def find_runs(results_dir: Path, name: str, skill: str) -> list[tuple[Path, Mani
 
 
 def is_unfinished(folder: Path) -> bool:
-    """Return whether the record or the report of a run is missing, or the record is invalid or not final."""
+    """Return whether a run folder lacks a report, or a record that is valid and final."""
     try:
         return not read_record(folder / RECORD).is_final or not (folder / REPORT).exists()
     except LeaderboardError:
@@ -244,7 +244,7 @@ def append_outcome(journal: LinesWriter, replicate: Replicate) -> None:
 
 
 def read_answers(folder: Path, problems: list[str] | None = None) -> Iterator[Replicate]:
-    """Yield the outcomes in a run folder in file order, repeated calls included, invalid lines excluded.
+    """Yield all outcomes in a run folder in file order, also of repeated calls. Skip invalid lines.
 
     After the last line, append a message about the invalid lines to `problems`. If it is None, print the message.
     """
@@ -275,7 +275,7 @@ def read_answers(folder: Path, problems: list[str] | None = None) -> Iterator[Re
 
 
 def answered_calls(folder: Path) -> set[Call]:
-    """Return the calls with an output in a run folder. The outputs are read one by one."""
+    """Return the calls with an output in a run folder."""
     return {replicate.call for replicate in read_answers(folder) if replicate.answered}
 
 
@@ -304,7 +304,7 @@ def has_other_outputs(record: Record, manifest: Manifest, answers: Mapping[Call,
 
 
 def edited_since(folder: Path, manifest: Manifest, records: Path) -> Path | None:
-    """Find the run's record in `folder` or `records` whose outputs differ from the run's. Return None if none does."""
+    """Return the path of the record (in `folder` or `records`) if it has other outputs than the run, otherwise None."""
     for path in (folder / RECORD, records / f"{manifest.run_id}.json"):
         if path.exists() and has_other_outputs(read_record(path), manifest, outcomes(folder)):
             return path
@@ -353,7 +353,7 @@ class RunSize:
 def new_runs(
     component: Component, cases: Sequence[Case], models: Sequence[Model], results_dir: Path, kinds: Kinds, size: RunSize
 ) -> list[ComponentRun]:
-    """Plan one run per model, of the cases (or the shard of the cases) that apply to the model. Write nothing."""
+    """Plan one run per model, with the cases that apply to the model, or their shard. Write no file."""
     now, shard = datetime.datetime.now(datetime.UTC), size.shard
     invocation = size.invocation or new_invocation(now)
     sizes = input_sizes(component, cases)
@@ -409,7 +409,7 @@ _WITHOUT_EFFECT = {"accepts", "limits", "price", "cache", "api_key_env", "auth",
 
 
 def settings_digest(model: Model) -> str:
-    """Return the digest of the model settings that affect outputs, and of the provider's revision if above 1."""
+    """Return the digest of the model settings that affect outputs, and of the revision in `_REVISIONS`, if any."""
     values = model.model_dump(mode="json", exclude=_WITHOUT_EFFECT)
     if model.provider == "google" and model.auth == "oidc":
         values["served_by"] = "vertex"  # another service than with API keys

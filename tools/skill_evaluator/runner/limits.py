@@ -20,9 +20,9 @@ _CUT_INTERVAL_S = 1.0  # overload errors within this time count as one
 def limits_of(
     models: Sequence[Model], settings: Settings, shards: int, planned: Mapping[str, Limits]
 ) -> dict[str, Limits]:
-    """Return the limits of concurrent models by model id. Models of one provider share the provider's ceiling equally.
+    """Return the limits of models by model id. Models of one provider share the provider's ceiling equally.
 
-    The limits in `planned`, by model id, are upper bounds. The limits of all other models are divided by `shards`.
+    `planned` has upper bounds by model id. The limits of a model without upper bounds are divided by `shards`.
     """
     of_provider = Counter(model.provider for model in models)
     limits = {}
@@ -37,7 +37,7 @@ class Gate:
     """The limit of calls in flight: halved if the API is overloaded, raised by one per full round of successes.
 
     Additive increase, multiplicative decrease: Chiu and Jain 1989, doi:10.1016/0169-7552(89)90019-6. A limit that
-    begins at `first` doubles while latency hardly grows. A `fixed` limit never changes.
+    begins at `first` doubles while latency hardly grows. A `fixed` limit is never halved.
     """
 
     def __init__(self, max_limit: int, *, first: int | None = None, fixed: bool = False) -> None:
@@ -138,7 +138,7 @@ class Gate:
 
 
 class Bucket:
-    """A token bucket of `per_minute` units, requests or tokens, with even refill. None: unlimited."""
+    """A token bucket with an even refill of `per_minute` requests or tokens. It is unlimited if that is None."""
 
     def __init__(self, per_minute: int | None) -> None:
         self._is_unlimited = per_minute is None
@@ -148,7 +148,7 @@ class Bucket:
         self._at = time.monotonic()
 
     def take(self, units: float) -> float:
-        """Take the units, and return the seconds until the bucket has them. Later requests wait longer for a debt."""
+        """Take the units, even if the bucket lacks them. Return the seconds until it has them."""
         if self._is_unlimited:
             return 0.0
         now = time.monotonic()
@@ -158,7 +158,7 @@ class Bucket:
 
 
 def wait_before_retry(retry: Retry, attempt: int, retry_after_s: float | None) -> float:
-    """Return the seconds before attempt `attempt + 1`: the server's retry-after (capped), else jittered back-off.
+    """Return the seconds to wait after attempt `attempt`: the server's retry-after (capped), else jittered back-off.
 
     Equal jitter, https://aws.amazon.com/builders-library/timeouts-retries-and-backoff-with-jitter/.
     """
@@ -211,7 +211,7 @@ class Budget:
         return True
 
     def reserve_now(self, upper_bound_usd: float, *, begun: bool = False) -> bool:
-        """Reserve the maximum cost of an attempt if it fits or the attempt has `begun`. Otherwise return False."""
+        """Reserve the maximum cost of an attempt. Return False if it does not fit and the attempt has not `begun`."""
         if self._max_cost is None:
             return True
         fits = self._spent + self._reserved + upper_bound_usd <= self._max_cost

@@ -51,7 +51,7 @@ class InputSize:
     files: tuple[File, ...] = ()
 
     def of_model(self, model: Model, kind: ProviderKind) -> "InputSize":
-        """Return the size with the tokens of its files added by the rules of the model's vendor."""
+        """Return the size with the tokens of its files, by the rules of the model's vendor."""
         tokens = [kind.file_tokens(model, file) for file in self.files]
         likely, maximum = (sum(counts[bound] for counts in tokens) for bound in (0, 1))
         return InputSize(likely=self.likely + likely, maximum=self.maximum + maximum, minimum=self.minimum)
@@ -151,7 +151,7 @@ def estimate(
 def _case_cost(
     price: Price | None, size: InputSize, limit: int, replicates: int, cache_floor: int | None, *, batch: bool
 ) -> float | None:
-    """Return the maximum cost of a case's replicates. If `cache_floor` is set, later replicates can read the cache."""
+    """Return the maximum cost of a case's replicates in USD. `cache_floor` is None if nothing is cached."""
     usage = Usage(input_tokens=size.maximum, output_tokens=limit, batch=batch)
     reads_cache = cache_floor is not None and replicates > 1 and size.likely >= cache_floor
     first_cost = usage_cost(price, replace(usage, cache_write_tokens=size.maximum) if reads_cache else usage)
@@ -187,7 +187,7 @@ def price_of(model: Model, kind: ProviderKind) -> Price | None:
 def answer_price(model: Model, price: Price | None, served: str | None) -> Price | None:
     """Return the price of an output of the `served` model, or None if it is unknown.
 
-    `price` is that of the requested model. It also applies to programs, to free models and if `served` is None.
+    `price`, the price of the requested model, is also returned for programs, for free models and without `served`.
     """
     is_free = price is not None and _is_free(price)
     base, release = parts_of(served or model.id)
@@ -204,7 +204,7 @@ def answer_cost(model: Model, price: Price | None, completion: Completion) -> fl
 
 
 def call_cost(model: Model, price: Price | None, replicate: Replicate) -> float | None:
-    """Return the cost of a call in USD. Return 0 for an error. Return None if it is unknown, as for a lost output."""
+    """Return the cost of a call in USD, 0 for an error. Return None if it is unknown, or the vendor lost the output."""
     if replicate.completion is not None:
         return answer_cost(model, price, replicate.completion)
     is_lost = replicate.error is not None and replicate.error.reason == LOST  # may be billed
@@ -212,7 +212,7 @@ def call_cost(model: Model, price: Price | None, replicate: Replicate) -> float 
 
 
 def budget_cost(model: Model, price: Price | None, completion: Completion) -> float | None:
-    """Return the cost of an output in USD, at the higher price of requested and served model, or None if unknown."""
+    """Return the higher cost of an output in USD: of the requested or the served model. None if both are unknown."""
     costs = (usage_cost(price, completion.usage), answer_cost(model, price, completion))
     return max((cost for cost in costs if cost is not None), default=None)
 
@@ -260,7 +260,7 @@ def _listed_context(provider: str, api_name: str) -> int | None:
 
 
 def usage_cost(price: Price | None, usage: Usage) -> float | None:
-    """Return the cost of one call in USD. Return None if the price or a token count is unknown."""
+    """Return the cost of one call in USD, 0 at a free price. Return None if the price or a token count is unknown."""
     if price is None:
         return None
     if _is_free(price):
@@ -299,7 +299,7 @@ def _price_or(price: float | None, default: float) -> float:
 
 
 def max_call_cost(price: Price | None, input_tokens: int, output_tokens: int, *, batch: bool = False) -> float | None:
-    """Return the maximum cost of a call in USD, whatever is cached. Return None if there is no price."""
+    """Return the maximum cost of a call in USD, with or without a cache. Return None if there is no price."""
     usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens, batch=batch)
     read, written = replace(usage, cache_read_tokens=input_tokens), replace(usage, cache_write_tokens=input_tokens)
     costs = (usage_cost(price, each) for each in (usage, read, written))
@@ -320,7 +320,7 @@ COST_OF_BATCHES = "the costs are for batches, half of the costs without --batch;
 
 
 class Forecast(FrozenModel):
-    """The maximum costs in USD of a model's calls, or of all models (`model_id` null), null if unknown.
+    """The maximum costs in USD of a model, or of all models if `model_id` is null. A cost is null if unknown.
 
     `batch_usd` is also null if the model has no batch API. The total counts the calls of such a model as direct.
     """

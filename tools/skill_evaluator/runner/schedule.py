@@ -51,8 +51,8 @@ class Replicate:
     def failure(self) -> Failure | None:
         """The error, or the failure of an unusable output. None for a usable output.
 
-        An output is unusable if it was refused or cut, if its tool call is missing, or if it has reasoning or an
-        unrequested tool call but no text. An output that is empty throughout is usable.
+        An output is unusable if it was refused or cut, lacks its tool call, or has only reasoning or an unrequested
+        tool call. A completely empty output is usable.
         """
         if self.completion is None:
             return self.error
@@ -147,7 +147,7 @@ def interleaved(schedules: Sequence[Sequence[Call]]) -> list[tuple[int, Call]]:
     """Return the calls of several runs in turns, each with the index of its run.
 
     The run with the most replicates has one in each round; those of a shorter run are spread evenly over the rounds. In
-    a round, a case is called in all runs before the next case. The run that begins alternates.
+    a round, a case is called in all runs before the next case. The first run changes with each case.
 
     >>> first = schedule_calls(["a", "b"], 1)
     >>> [(index, call.case_id) for index, call in interleaved([first, first])]
@@ -184,7 +184,7 @@ def limits_under(limits: Limits, ceiling: Limits | None, sharers: int = 1) -> Li
 def calls_in_flight(model: Model, kind: ProviderKind, requested: int | None) -> tuple[int, int]:
     """Return the initial and the maximum number of concurrent calls of a model.
 
-    `requested` is the number from an option or the settings. If it is None, the number grows on a private network.
+    `requested` is the number from an option or the settings. If it is None, the maximum on a private network is 256.
     """
     if kind.one_at_a_time:
         return 1, 1

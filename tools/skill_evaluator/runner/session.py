@@ -73,7 +73,7 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        """The remaining seconds at the present rate. None until a call of this attempt at the run has an outcome."""
+        """The remaining seconds at the mean rate so far. None until a call of this attempt has an outcome."""
         if finished := self.answered + self.failed:
             return (time.monotonic() - self.begun) / finished * (self.planned - self.done)
         return None
@@ -94,7 +94,7 @@ def print_resume_command(command: Sequence[str]) -> None:
 
 
 def with_keys(models: Iterable[Model], configuration: Configuration) -> dict[str, Model]:
-    """Return the models whose keys are set, by id. Warn about other models. Raise ConfigError if no model remains."""
+    """Return the models that lack no key, by id. Warn about other models. Raise ConfigError if no model remains."""
     usable: dict[str, Model] = {}
     for model in {model.id: model for model in models}.values():
         lack = missing_key(model, configuration.kinds[model.provider], configuration.keys)
@@ -152,7 +152,7 @@ class RunningRun:
     def resume(self, budget: Budget) -> None:
         """Read the outcomes of earlier attempts, count their cost and pass the outputs to `on_outcome`.
 
-        Raise RunError if the inputs differ or if another process executes the run.
+        Raise RunError if the inputs changed or if another process executes the run.
         """
         run = self.run
         if run.folder.exists():
@@ -258,10 +258,7 @@ class RunningRun:
             await asyncio.wait([asyncio.wrap_future(scoring)])
 
     def finish(self) -> None:
-        """Close the journal and release the lock.
-
-        Pass errors of earlier attempts to `on_outcome`, for the calls that this attempt did not repeat.
-        """
+        """Close the journal and release the lock. Pass the errors of calls that were not repeated to `on_outcome`."""
         if self._journal is not None:
             self._journal.close()
         if self._lock is not None:

@@ -59,7 +59,6 @@ _VERDICT_SHAPES = {
     "first": "square",
 }
 _MAX_DRAWN = 40  # measures in the chart of a comparison
-_MAX_REASONS = 4
 _MAX_CASES = 12  # cases that a verdict names
 _MAX_SENTENCE = 2_000  # characters
 _MAX_CHART_NAME = 100  # characters; vl-convert aborts the process for texts of very many
@@ -134,9 +133,9 @@ def _trend_points(history: History, rows: Sequence[Row]) -> Iterator[dict[str, A
                 verdict, against = point.step.verdict, f" against {point.step.before}"
                 stretch += verdict == "incomparable"
             if point.run_id in by_run:
-                words = f"{point.version}: {number(point.strict_mean)}, {verdict}{against}"
-                place = {"point": point, "verdict": verdict, "segment": f"{model.model_id} {stretch}"}
-                yield {**run_figures(by_run[point.run_id]), **place, "words": words}
+                text = f"{point.version}: {number(point.strict_mean)}, {verdict}{against}"
+                state = {"point": point, "verdict": verdict, "segment": f"{model.model_id} {stretch}"}
+                yield {**run_figures(by_run[point.run_id]), **state, "words": text}
     for row in rows:
         if not row.complete and row.scenario is None:
             yield {**run_figures(row), "point": None, "verdict": None, "segment": None, "words": _unmeasured_words(row)}
@@ -235,12 +234,12 @@ def _trend_chart(
         low, high = ends(score.ci95 if score else None, run.n_cases)
         figures = {"accuracy": score.strict_mean if score else None, "low": low, "high": high}
         texts = {name: _chart_name(point[name]) for name in ("segment", "words")}
-        place = {
+        names = {
             "version": run.skill_version,
             "model": _chart_name(run.model_id),
             "complete": point["point"] is not None,
         }
-        rows.append({**figures, **texts, **place, "verdict": point["verdict"]})
+        rows.append({**figures, **texts, **names, "verdict": point["verdict"]})
     verdicts = list(dict.fromkeys(row["verdict"] for row in rows if row["verdict"]))
     lowest = min(value for row in rows for value in (row["accuracy"], row["low"], 1.0) if value is not None)
     scale = alt.Scale(domain=[0 if lowest < 0.5 else 0.5, 1])  # a cut axis would make a step look larger than it is

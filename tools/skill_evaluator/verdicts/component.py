@@ -1,7 +1,7 @@
 """The recorded runs of a component: baselines, verdicts, history, ranking, comparisons and drift.
 
-Drift is a change of the model between runs of the same prompt. Scores vary from day to day, so drift is only a lost
-measure, or a change of the primary metric whose confidence interval excludes 0 although it allows for that variance.
+Drift is a change of the model between runs of the same prompt. Scores also vary from day to day, so only two changes
+count as drift: a measure that collapsed, and a change of the primary metric that is larger than the daily variation.
 """
 
 import sys
@@ -39,10 +39,10 @@ _MAX_MODELS = 8  # maximum number of models whose pairs are compared
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentStatus:
-    """The state of a component. `newest` has the newest record of each model by model id.
+    """The state of a component. `newest` has the newest record of each model's highest version, by model id.
 
-    `versions` has the comparisons of the five highest versions with their baselines, by version. `pairs` has the
-    comparisons of two models each, for the first eight models.
+    `versions` has the comparison of a version with its baselines, for each of the five highest versions. `pairs` has
+    one comparison for each two of the first eight models that have a version in common.
     """
 
     newest: Mapping[str, Record]
@@ -54,14 +54,14 @@ class ComponentStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The pairs to compare, `hidden` pairs in the same family of tests, and the reason of each skipped model by id."""
+    """The pairs to compare, `hidden` pairs that only correct for multiple tests, and the reasons of skipped models."""
 
     pairs: Sequence[Pair]
     hidden: Sequence[Pair] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     def on_different_days(self) -> "Chosen":
-        """Treat all runs as measured on different days. Raise LeaderboardError if a candidate was not imported."""
+        """Return a copy whose runs are not interleaved. Raise LeaderboardError if a candidate was not imported."""
         if not all(pair.candidate.is_from_elsewhere for pair in self.pairs):
             raise LeaderboardError("--different-days is only for results of another tool; records have dates: omit it")
         return replace(self, pairs=[replace(pair, side_by_side=False) for pair in self.pairs])
@@ -75,9 +75,9 @@ class Chosen:
 def chosen_of_files(
     old: Sequence[Record], new: Sequence[Record], models: Sequence[str], files: Sequence[str]
 ) -> Chosen:
-    """Pair the records of two files by model id. If each file has a single record, pair them whatever their models.
+    """Pair the records of two files by model id. Raise LeaderboardError if there is no pair.
 
-    Otherwise `models` restricts the pairs, unless it is empty. Raise LeaderboardError if there is no pair.
+    `models` selects the models to compare (empty: all). If each file has a single record, these two are always paired.
     """
     before = {record.model_id: record for record in old}
     after = {record.model_id: record for record in new if not models or record.model_id in models}
@@ -139,7 +139,7 @@ class RecordedComponent:
     def unmeasured(self, shown: Iterable[str]) -> str:
         """Return a note that the version on disk has no complete run and a lower version is shown instead.
 
-        The note names the highest version in `shown`. Return "" if there is such a run, or if `shown` is empty.
+        The note names the highest of `shown`. Return "" if the version on disk is measured, or if `shown` is empty.
         """
         version, shown = self.component.version, sorted(shown, key=precedence)
         recorded = selection.runs_of_versions(self.archive.entries).values()
@@ -160,9 +160,9 @@ class RecordedComponent:
     def with_advice(
         self, runs: Sequence[RecordedRun], ranking: ModelRanking | None = None
     ) -> tuple[History, ModelRanking]:
-        """Return the history of the runs and a ranking (default: that of the highest version), with shipping advice.
+        """Return the history of the runs and a ranking of models, both with shipping advice.
 
-        Raise LeaderboardError if no run is complete.
+        By default the models of the highest version are ranked. Raise LeaderboardError if no run is complete.
         """
         self._refuse_incomplete(runs)
         shipped = ranking = ranking or self.ranking(runs)
@@ -286,11 +286,11 @@ class RecordedComponent:
     def verdict_on(
         self, records: Sequence[Record], partial: Container[str] = (), *, asked_again: bool = False
     ) -> ComparisonResult | None:
-        """Compare complete runs with their recorded baselines. Return None if there is no pair to compare.
+        """Compare complete runs with their default baselines. Return None if no run has a baseline.
 
-        An interleaved baseline gets no verdict. A run with the schema alone is the baseline of the run with the prompt.
-        `partial` has the ids of runs with only some of the cases; their baselines are restricted to these cases. With
-        `asked_again`, the records are reruns of failed cases: neither an anchor nor other models are compared.
+        Interleaved baselines among `records` are skipped. A run with the schema alone is the baseline of the recorded
+        run with the prompt. `partial` has the ids of runs with only some of the cases; only these cases are compared.
+        With `asked_again`, the records are reruns of failed cases, and are compared without anchor and other models.
         """
         self.archive.add(records)
         chosen = [
@@ -311,12 +311,11 @@ class RecordedComponent:
         return selection.default_baseline(run, self.archive, self.settings.policy)
 
     def pair_of(self, candidate: Record, baseline: RecordedRun | None, *, anchored: bool = True) -> Pair:
-        """Build the pair of a candidate and its baseline, with the anchor and with other recorded runs of the versions.
+        """Build the pair of a candidate and its baseline, with the anchor and with the runs to pool with each record.
 
         The anchor is a run of the accepted version, or else of the lowest comparable version with half of the
-        candidate's cases. There is none if `anchored` is false, if the policy excludes it, or for a run with a
-        scenario. A draft, a candidate that ran interleaved with `baseline`, and that baseline are not pooled; the
-        anchor always is.
+        candidate's cases. There is no anchor if `anchored` is false, if the policy excludes it, or for a run with a
+        scenario. Drafts, and a candidate and baseline that ran interleaved, are not pooled with other runs.
         """
         archive, entry = self.archive, entry_of(candidate)
         skipped = list(selection.skipped_run_notes(archive.entries, entry, baseline))
@@ -390,10 +389,7 @@ class RecordedComponent:
         return pairs
 
     def _other_models(self, records: Sequence[Record]) -> Iterator[Record]:
-        """Yield the newest run of each other model of the same versions; they are in one family of tests.
-
-        Skip unreadable records.
-        """
+        """Yield the newest run of each other model, for each version of the records. Skip unreadable records."""
         entries, models = self.archive.entries, {record.model_id for record in records}
         recorded = {entry.run_id for entry in entries if entry.scenario is None and not entry.edited}
         of_family = (record for record in records if record.run_id in recorded and not record.draft)
@@ -416,7 +412,7 @@ class RecordedComponent:
         return pairs
 
     def drift_pair(self, record: Record) -> Pair | None:
-        """Pair a run with others of its prompt, from its version and versions that it patches, or return None."""
+        """Pair a run with earlier runs of the same prompt. Return None if there are none, or if it has a scenario."""
         if record.scenario is not None:
             return None
         versions = selection.versions_patched_to(self.archive.entries, record.skill_version)
@@ -440,7 +436,7 @@ class RecordedComponent:
         return [record.model_copy(update={"drift": drifts.get(record.run_id)}) for record in records]
 
     def spreads_of(self, records: Iterable[Record]) -> list[RunSpread]:
-        """Return one spread per model, over the last of its `records` and the recorded runs of the same version."""
+        """Return each model's spread of scores, over its last record and the other runs of the same version."""
         spreads = []
         for record in {record.model_id: record for record in records}.values():
             runs = (*self._runs_of_series(record, {record.skill_version}), record)

@@ -157,7 +157,7 @@ def _advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast], tolerance: f
         return Advice(reason=f"{worse} regressed against the version before, and no other model is as good")
     if len(best) == 1:
         return Advice(model_id=names[0], reason=_lead_of(names[0], pairs))
-    named, merits = _thriftiest(sound)
+    named, merits = _cheapest_model(sound)
     alike = f"{listed(names)} are not shown to differ"
     if named is None:
         return Advice(alike=names, reason=f"{listed(names)} do not differ significantly in score, cost or latency")
@@ -179,7 +179,7 @@ def _lead_of(name: str, pairs: Iterable[Contrast]) -> str:
     return f"significantly better than {others}, by {by} (q ≤ {q:.2g})"
 
 
-def _thriftiest(rows: Sequence[RankedModel]) -> tuple[RankedModel | None, str]:
+def _cheapest_model(rows: Sequence[RankedModel]) -> tuple[RankedModel | None, str]:
     """Return the cheapest model and the reason. The fastest wins a tie. Return (None, "") if no single model wins."""
     if len(rows) == 1:
         return rows[0], "the only model that did not regress"
@@ -457,7 +457,7 @@ class Point(FrozenModel):
 
 
 class FlakyValue(FrozenModel):
-    """A field of a case that was flaky in the last three runs. `right`: right values of each (`3/4`), oldest first."""
+    """A field of a case that was flaky in the last three runs. `right` has the right values per run: `3/4`."""
 
     case_id: str
     path: str
@@ -527,10 +527,11 @@ class History(FrozenModel):
 
     @property
     def to_ship(self) -> str:
-        """The highest version that improved on the one before it, or is unchanged since such a version or the first.
+        """The version to ship: the highest sound version, or else the lowest version. "" if all versions score 0.
 
-        For the component's highest version, unchanged is enough. If no version qualifies, it is the lowest version. A
-        version whose newest run scored 0 in every case with every model does not count; "" if all versions did.
+        A version is sound if it improved, or if it is unchanged and the version before it is sound. A version
+        without a baseline is sound. For the highest version, unchanged is enough. A version is skipped if its newest
+        runs score 0 in every case with every model.
         """
         points = by_key((point.version, point) for model in self.models for point in model.points)
         *_, newest = ordered = sorted(points, key=precedence)
@@ -562,7 +563,7 @@ def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
 
 
 def _unchanged_runs(versions: Sequence[Pair], steps: Mapping[str, Step]) -> list[Record]:
-    """Return the runs of the last version whose verdict is not *unchanged*, and of all higher ones, oldest first."""
+    """Return the runs from the highest version that is not *unchanged* up to the highest version, oldest first."""
     runs = dict[str, Record]()
     for pair in reversed(versions):
         runs |= {run.run_id: run for run in (pair.candidate, *pair.candidate_again)}
@@ -594,7 +595,7 @@ def flaky_values(runs: Sequence[Record]) -> list[FlakyValue]:
 
 
 def history_of(skill: str, by_model: Mapping[str, Sequence[Pair]], rules: VerdictRules) -> History:
-    """Build the history from each model's pairs, one per version, lowest first. The first pair has no baseline."""
+    """Build the history from each model's pairs, one per version, lowest first. A pair may lack a baseline."""
     judged = [pair for pair in chain.from_iterable(by_model.values()) if pair.baseline is not None]
     # all models of a version are one family, as in `compare`
     families = by_key((pair.candidate.skill_version, pair) for pair in judged)

@@ -28,12 +28,11 @@ AGREEMENT = ("pairwise_exact_match", "pairwise_field_f1")
 class Pair:
     """Two records to compare. If `baseline` is None, `absent` is the reason.
 
-    `baseline_again` and `candidate_again` are further runs of the same versions and settings, oldest first, which are
-    pooled. `anchor` is the record of the accepted version, or else of the lowest comparable version, or None;
-    `anchor_again` are its further runs. `skipped_notes` name the runs that were skipped. `unstable` maps the id of each
-    unstable case, which the records no longer have, to a text with its scores and the reason. `side_by_side`: the runs
-    count as interleaved although their records do not say so. `any_served`: a change of the served model does not
-    prevent the comparison. `unproved_judge` is the judge of the candidate's checks if it is not calibrated, else None.
+    `baseline_again`, `candidate_again` and `anchor_again` are further runs of the same version and settings, oldest
+    first, to pool with that record. `anchor` is the record of the accepted version, or else of the lowest comparable
+    version. `skipped_notes` name the runs that were skipped. `unstable` has a text with scores and reason for each
+    unstable case that was removed, by case id. `side_by_side`: the runs count as interleaved although their records do
+    not say so. `any_served`: the served models may differ. `unproved_judge` is the uncalibrated judge of the checks.
     """
 
     baseline: Record | None
@@ -71,8 +70,8 @@ class SharedCases:
     """The comparable part of two records. `cases` are the unchanged cases, each as (baseline, candidate).
 
     `left_out` has the reason of each other case by id. `barriers` are the differences that prevent a comparison,
-    `remarks` those that do not. `outputs` has the number of outputs that could be read and the number of planned
-    outputs for these cases, of the baseline and of the candidate.
+    `remarks` those that do not. `outputs` has the numbers (readable, planned) of outputs of `cases`, in the baseline
+    and in the candidate.
     """
 
     cases: tuple[tuple[CaseRecord, CaseRecord], ...] = ()
@@ -83,7 +82,7 @@ class SharedCases:
 
 
 def mark_concurrent(pair: Pair) -> Pair:
-    """Set `side_by_side` of a pair: true if both versions ran in the same invocations, or if all runs were imported."""
+    """Return a pair with `side_by_side` set: true if the same commands ran both versions, or all runs are imported."""
     if pair.baseline is None:
         return pair
     sides = (pair.baseline, *pair.baseline_again), (pair.candidate, *pair.candidate_again)
@@ -236,8 +235,8 @@ def strict_scores(case: CaseRecord, name: str) -> Scores:
 def field_scores(case: CaseRecord, name: str) -> Scores:
     """Return one score per output for a field: 1 for right, 0 for wrong, missing, extra or unreadable.
 
-    The scores are computed from the counts of the case, so their order is not that of the outputs, and one of them may
-    be a fraction if outputs have several items. If `name` is the path of a check, return the scores of the check.
+    The scores are computed from counts, so they are not in the order of the outputs, and one of them may be a fraction.
+    If `name` is the path of a check, return the scores of the check.
     """
     if (check := check_of(case, name)) is not None:
         return tuple(score for score in check.scores if score is not None)
@@ -282,7 +281,7 @@ def cut_pair(pair: Pair, case_ids: Container[str]) -> Pair:
 
 
 def without_unstable(pair: Pair, reasons: Mapping[str, str], metric: str) -> Pair:
-    """Return a pair without its unstable cases, whose scores by `metric` and reasons are in its `unstable`."""
+    """Return a pair without its unstable cases. Its `unstable` has their scores by `metric` and their reasons."""
     runs = [run for run in pair.runs if run is not None]
     by_run = [{case.case_id: mean_or_none(strict_scores(case, metric)) for case in run.per_case} for run in runs]
     every = {case_id for scores in by_run for case_id in scores}
@@ -295,7 +294,7 @@ def without_unstable(pair: Pair, reasons: Mapping[str, str], metric: str) -> Pai
 
 
 def pooled(record: Record, again: Sequence[Record]) -> Record:
-    """Return a record whose unchanged cases also have the scores of further runs (`again`) of its version."""
+    """Return a record with the scores of further runs (`again`) of its version added to each unchanged case."""
     if not again:
         return record
     others = by_key((case.question, case) for run in again for case in run.per_case)
@@ -345,10 +344,10 @@ APART = "the two runs have different checks"
 
 
 def with_same_checks(pair: Pair) -> Pair:
-    """Return a pair with only the checks of equal id and digest in baseline and candidate, weighted as in the
-    candidate.
+    """Return a pair with only the checks that are equal in both records, with the weights of the candidate.
 
-    Repeated runs of either version that lack one of them are dropped.
+    Runs to pool that lack one of these checks are dropped. Checks by an uncalibrated judge get the weight 0 if there
+    are other checks.
     """
     if pair.baseline is None:
         return pair

@@ -67,11 +67,11 @@ _MIN_FIELDS = 3
 
 
 def named_cases(common: SharedCases, primary: Measure | None, rules: VerdictRules) -> Cases:
-    """Return the cases that changed. Those whose primary metric moved beyond the tolerance are named or counted.
+    """Return the cases whose primary metric moved beyond the tolerance, or whose pass status changed.
 
-    A case is named in `broke` or `fixed` if its q is at most `FALSE_NAMES`, or if `_is_turned`: from nearly all right
-    to nearly all wrong, or back. The others are counted in `within_noise`. If `primary` is None, only `left_out`,
-    `turned` and `unreliable` are set.
+    A case that moved is named in `broke` or `fixed` if its q is at most `FALSE_NAMES`, or if it went from nearly all
+    right to nearly all wrong, or back. Otherwise it is counted in `within_noise`. If `primary` is None, only
+    `left_out`, `turned` and `unreliable` are set.
     """
     turned, unreliable = _turns(common, rules.primary_metric)
     if primary is None:
@@ -119,8 +119,8 @@ def _turns(common: SharedCases, primary_metric: str) -> tuple[list[CaseTurn], li
 def _is_turned(before: CaseRecord, after: CaseRecord, means: tuple[float, float], *, is_graded: bool) -> bool:
     """Return whether a case is at least 90 % right in one version and at most 10 % in the other.
 
-    With three or more fields, the scores of the fields decide. Otherwise `means` decide if `is_graded`, that is, if the
-    metric has scores other than 0 and 1.
+    With three or more fields, the mean score of the fields decides. With fewer fields, the case's mean scores `means`
+    decide, but only if `is_graded`: the metric has scores other than 0 and 1.
     """
     if len(before.fields) >= _MIN_FIELDS:
         scores_of = comparability.field_scores
@@ -151,9 +151,9 @@ def profile_of(record: Record, path: str) -> dict[str, int]:
 
 
 def p_values_of_cases(differences: Floats) -> list[float]:
-    """Return the two-sided p-value of each case's difference, with heavy tails; 1 if fewer than three cases moved.
+    """Return the two-sided p-value of each case's difference. All are 1 if fewer than three cases moved.
 
-    The variance is estimated from the smaller three quarters of the non-zero differences, so differences of equal size
+    The variance is estimated from the smallest three quarters of the non-zero differences, so differences of equal size
     are never significant.
     """
     sizes = np.sort(np.abs(differences[np.abs(differences) > ROUNDING]))
@@ -169,9 +169,9 @@ _MISSING = "the missing outputs would decide it"
 
 
 def _open_measures(compared: Compared, results: Results, rules: VerdictRules) -> Iterator[tuple[str, str]]:
-    """Yield the reason why a critical measure is inconclusive, and a remedy, as texts.
+    """Yield the reason and the remedy, as texts, for each critical measure with too few data for a verdict.
 
-    Skip measures that are not tested, that only their judge or outputs make inconclusive, or whose judge needs labels.
+    Skip measures that are inconclusive for another reason, such as an uncalibrated judge or unreadable outputs.
     """
     for measure, result in zip(compared.measured, results, strict=True):
         effect, q, tolerance = measure.effect, compared.q(measure), result.tolerance
@@ -194,7 +194,7 @@ def _open_measures(compared: Compared, results: Results, rules: VerdictRules) ->
 
 
 def _remedy(measure: Measure, effect: Effect, compared: Compared, rules: VerdictRules) -> str:
-    """Format the remedies for an inconclusive measure, such as more cases, if its difference D persists.
+    """Format the remedies for an inconclusive measure, such as more cases. They assume that its difference D stays.
 
     With the t quantile t, a drop is excluded if the standard error is at most (D + tolerance) ÷ t. It is significant if
     the standard error is at most −D ÷ t. More cases reduce only the variance between cases, not that between days.
@@ -414,7 +414,7 @@ def compare_records(
 
 
 def _with_q(compared: Sequence[Compared], rules: VerdictRules) -> list[Compared]:
-    """Set q of each measure: p adjusted over the measures of the same tier in all models."""
+    """Return the comparisons with `tests`: p-values adjusted over all measures of the same tier in all models."""
     tested = [
         (_family_of(measure, rules), (measure, measure.effect.p))
         for model in compared
@@ -434,10 +434,10 @@ def _family_of(measure: Measure, rules: VerdictRules) -> tuple[str, bool]:
 
 
 def _changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[SinceAccepted | None]:
-    """Return for each pair the largest drop of a critical measure since the pair's anchor.
+    """Return the lowest change of a critical measure since the anchor, for each pair.
 
-    If none dropped, it is the smallest rise. It is None if there is no anchor, if the anchor is also the baseline, or
-    if no critical measure can be compared.
+    The change is None if the pair has no anchor, if the anchor is also the baseline, or if no critical measure can be
+    compared.
     """
     tested = []
     for index, pair in enumerate(pairs):
@@ -546,7 +546,7 @@ def _coverage(compared: Compared) -> float:
 
 
 def _result(measure: Measure, compared: Compared, rules: VerdictRules, models: int | None) -> MeasureResult:
-    """Build the result of a measure. `models` is the number of models, or None if the coverage is too low."""
+    """Build the result of a measure. `models` counts the models. It is None if the coverage is too low."""
     effect, pair, (q, family) = measure.effect, compared.pair, compared.tests.get(measure, (None, 1))
     level, tolerance, harm = rules.level(measure), rules.tolerance(measure), rules.policy.harm
     is_tested, is_field = measure.kind != "reproducibility", measure.kind == "field"

@@ -50,7 +50,8 @@ class Effect:
     """The difference candidate minus baseline, from `n` cases or outputs, with standard error and degrees of freedom.
 
     `p` is one-sided, in the direction of the difference. The difference is above `lowest` with 97 % confidence.
-    `unseen` bounds the share of cases that may fail although none did; 0 if scores varied or cases have three outputs.
+    `unseen` bounds the share of new cases that may differ although no score varied. It is 0 if scores varied, or if
+    each case has at least three outputs, both versions together.
     """
 
     difference: float
@@ -119,8 +120,8 @@ def paired_effect(
     error² = s² ÷ C + (D ÷ 2C)² + `day_variance`, with D the mean of the C differences, s their standard deviation and
     `day_variance` the variance that two runs on different days add. The test is repeated with the largest drops
     clipped, and the smallest p and the lowest upper confidence limit count. For a rise, and for the lower limit, the
-    largest rises are clipped. If the candidate has fewer replicates, s² ÷ C of a rise is at least the variance of the
-    difference of an unchanged version, computed from the baseline's replicates. No score differs by more than `limit`.
+    largest rises are clipped. If the candidate has fewer replicates, s² ÷ C of a rise is at least the variance that an
+    unchanged version would have, estimated from the baseline's replicates. `limit` bounds the confidence interval.
     """
     differences = after.means - before.means
     cases = len(differences)
@@ -150,7 +151,7 @@ def paired_effect(
 
 @dataclass(frozen=True, slots=True)
 class _ClippedTests:
-    """Tests for a drop: the first with unclipped differences, the others with the largest drops clipped."""
+    """Tests for a drop, one per clipping limit; the first clips nothing. `is_sparing`: it clips at most 25 %."""
 
     means: Floats
     errors: Floats
@@ -163,8 +164,8 @@ class _ClippedTests:
     ) -> "_ClippedTests":
         """Build the tests for a drop, with the symbols of `paired_effect`; s² ÷ C is at least `least`.
 
-        Tests with more than `max_share` of the differences clipped are left out. `day_variance` is added to error².
-        Degrees of freedom are Satterthwaite's (doi:10.2307/3002019).
+        Tests that clip more than `max_share` of the differences are left out. Degrees of freedom are Satterthwaite's
+        (doi:10.2307/3002019).
         """
         count = len(differences)
         limits = _clip_limits(np.sort(differences))
@@ -182,7 +183,7 @@ class _ClippedTests:
 
     @property
     def p(self) -> float:
-        """The smallest p of all tests. Tests with over 25 % of the differences clipped cannot lower it below 1 %."""
+        """The smallest p of all tests. Below 1 %, only tests that clip at most 25 % of the differences count."""
         with np.errstate(divide="ignore", invalid="ignore"):
             p_values = np.where(self.errors > 0.0, t_cdf(self.degrees, self.means / self.errors), 0.5)
         return max(float(p_values.min()), min(_STRICT, float(p_values[self.is_sparing].min())))
@@ -195,7 +196,7 @@ class _ClippedTests:
 def _clip_limits(ordered: Floats) -> Floats:
     """Return the limits at which sorted differences are clipped; −∞ clips none.
 
-    t is largest if the limit is Σd² ÷ Σd of the differences that are not clipped.
+    The t statistic is largest at the limit Σd² ÷ Σd, summed over the differences d that are not clipped.
     """
     count = len(ordered)
     rest, squares = (part[::-1].cumsum()[::-1][1:] for part in (ordered, ordered**2))
@@ -209,9 +210,9 @@ def _clip_limits(ordered: Floats) -> Floats:
 def replicate_effect(before: ArmStatistics, after: ArmStatistics, day_variance: float = 0.0) -> Effect | None:
     """Return the effect on these cases only, with the replicates as independent draws.
 
-    error² = Σ vᵢ (1 ÷ mᵢ + 1 ÷ nᵢ) ÷ C² + (D ÷ 2n)² + `day_variance`, with vᵢ the variance of all outputs of both
-    versions to a case around their common mean, as in Fisher's stratified randomisation test, and n the outputs of the
-    smaller version. Return None if no case has two outputs.
+    error² = Σ vᵢ (1 ÷ mᵢ + 1 ÷ nᵢ) ÷ C² + (D ÷ 2n)² + `day_variance`, over C cases with mᵢ and nᵢ outputs. vᵢ is the
+    variance of both versions' outputs around their common mean, as in Fisher's stratified randomisation test, and n the
+    number of outputs of the smaller version. Return None if no case has two outputs of the same version.
     """
     counts, totals = (before.counts, after.counts), before.counts + after.counts
     if max(arm.max() for arm in counts) < 2:
@@ -273,11 +274,11 @@ def day_variance(pair: Pair, before: ArmStatistics) -> float:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measure:
-    """A metric, field or amount: its scores by case in baseline and candidate, and the effect of the change on it.
+    """A metric, field or amount with its scores by case in baseline and candidate.
 
     A case has one score per replicate, but a single score for an amount and for agreement between replicates. `tier` is
-    that of a check, otherwise None. `judged`: a judge decided some of the scores. `cases` are all shared cases, whose
-    outputs may be missing. `pair` is None for an amount; then no day lies between the runs and no output is a draw.
+    that of a check, otherwise None. `judged`: a judge decided some of the scores. `cases` are all shared cases, also
+    those without a score. `pair` is None for an amount, which has no day variance and no independent replicates.
     """
 
     name: str
@@ -316,7 +317,7 @@ class Measure:
         return self.effect_if(is_sampled=self.is_sampled)
 
     def effect_if(self, *, is_sampled: bool) -> Effect | None:
-        """Return the effect with replicates (`is_sampled`) or cases as the sample. Return None if there are too few."""
+        """Return the effect, from replicates if `is_sampled`, else from cases. Return None if there are too few."""
         sampled = replicate_effect(self.before, self.after, self.day_variance) if is_sampled else None
         limit = math.inf if self.kind == "amount" else 1.0
         return sampled or paired_effect(self.before, self.after, self.day_variance, limit)
@@ -330,7 +331,7 @@ class Measure:
 def measures(
     cases: CasePairs, metrics: Iterable[str], pair: Pair | None = None, *, fields: bool = True
 ) -> Iterator[Measure]:
-    """Yield the metrics, agreements and (with `fields`) fields that both versions have for at least one case."""
+    """Yield a measure for each metric, agreement and (with `fields`) field that both versions of some case have."""
     for name in metrics:
         yield from _measure(name, "accuracy", cases, pair)
     for name in comparability.AGREEMENT:
@@ -372,8 +373,8 @@ def _agreement(case: CaseRecord, name: str) -> Scores:
 class Compared:
     """A pair with its comparable part and its measures. `common` is empty if there is no baseline.
 
-    `amounts` has output tokens, cost and latency by name, if both runs are of one model and scenario; a text is the
-    reason why an amount is not measured. `tests` has the adjusted p-value of each tested measure, and the number of
+    `amounts` has a measure of output tokens, cost and latency by name, or the reason, as text, why there is none. It is
+    empty for two models or scenarios. `tests` has the adjusted p-value of each tested measure, and the number of
     measures that it is adjusted for.
     """
 
@@ -398,7 +399,7 @@ class Compared:
 
 
 def measure_pair(pair: Pair, *, fields: bool = True) -> Compared:
-    """Return the measures of a pair, with fields or without. There are none if the pair is not comparable."""
+    """Measure a pair, with fields or without. The result has no measures if the pair is not comparable."""
     like, baseline = comparability.with_same_checks(pair), pair.baseline
     if like.baseline is None or baseline is None:
         return Compared(pair=pair, common=SharedCases())

@@ -29,8 +29,8 @@ class Missing(FrozenModel):
     """The missing values of a measure, and the bounds of its difference: the worst and the best for the candidate.
 
     `n_cases` counts the cases with a value. `lost` describes the missing outputs by case id, the largest share first.
-    `baseline_lost` and `candidate_lost` count them. `undefined` has the reason why the metric has no value, by case id.
-    `rests_on` is the share of the cases with a ground truth for which the metric has a value.
+    `baseline_lost` and `candidate_lost` are their numbers. `undefined` has the reason why the metric has no value, by
+    case id. `rests_on` is the share of the cases with a ground truth for which the metric has a value.
     """
 
     worst: float
@@ -187,8 +187,8 @@ class AmountResult(FrozenModel):
     """The change of output tokens, cost (USD) or latency (seconds) per output, as means over cases.
 
     `change` is the relative increase by the geometric mean over cases: 1.5 is 2.5 times as much. `moved`: the change is
-    significant and larger than the tolerance. `rose_most` is the case with the largest increase. The verdict is None if
-    no policy names the amount. `unmeasured` is the reason why there are no figures.
+    significant and larger than the tolerance. `rose_most` is the id of the case with the largest increase. An advisory
+    amount has the verdict None. `unmeasured` is the reason why there are no figures.
     """
 
     amount: str
@@ -240,8 +240,8 @@ class Cases(FrozenModel):
     """The cases that fell (`broke`) or rose (`fixed`) significantly, the largest change first, and skipped cases.
 
     `left_out` has the reason of each skipped case by id. `within_noise` counts the other cases that moved beyond the
-    tolerance; `every_answer_worse` names those in which every output scored less than any before. `turned` has the
-    cases with checks whose pass status changed, `unreliable` those that were flaky before.
+    tolerance; `every_answer_worse` names those in which every output scored less than any before. If any case has
+    checks, `turned` has the cases whose pass status changed, and `unreliable` those that were flaky before.
     """
 
     broke: list[CaseChange] = []
@@ -271,7 +271,7 @@ class SinceAccepted(FrozenModel):
 
 
 class RunSummary(FrozenModel):
-    """The outputs, failures, tokens, cost and latency of a run. `model_id` is None unless two models are compared."""
+    """The outputs, failures, tokens, cost and latency of a run. Only a baseline of another model has a `model_id`."""
 
     run_id: str
     skill_version: str
@@ -349,7 +349,7 @@ class ModelVerdict(FrozenModel):
 
     `lost_fields` and `lost_cases` fell by more than `policy.harm`; `falls` has the drop of each lost field. `remedy` is
     the way to decide an inconclusive verdict. `unproved_judge` is the uncalibrated judge of the deciding checks.
-    `baseline_runs` and `candidate_runs` count the pooled runs. `served`: another model or release answered.
+    `baseline_runs` and `candidate_runs` count the pooled runs. `served` is the change of the served model, if any.
     """
 
     model_id: str
@@ -411,7 +411,7 @@ class ModelVerdict(FrozenModel):
 
     @property
     def moved(self) -> list[str]:
-        """The measures that moved, as texts, or else the amounts or cases that regressed. Also the served model."""
+        """The changes of metrics and fields, or else of amounts or cases, and of the served model, as texts."""
         moved = [
             f"{one.metric} {one.baseline:.3f} → {one.candidate:.3f}"
             for one in (*self.metrics, *self.fields)

@@ -66,7 +66,7 @@ class VerdictRules:
         return self.tier(measure) == "critical"
 
     def uncalibrated_judge(self, candidate: Record) -> str | None:
-        """Return the model id of a record's judge of checks, or None if it has none or a calibrated or trusted one."""
+        """Return the id of the model that judged the checks. Return None if it is calibrated, trusted or absent."""
         judged = candidate.judged
         if judged is None or judged.labels >= MIN_LABELS or judged.model_id in self.policy.judge.trusted:
             return None
@@ -148,8 +148,8 @@ def measure_verdict(
     4. regressed: the score fell significantly (q is at most `level`).
     5. inconclusive: anything else. Nothing is unchanged merely because its difference is not significant.
 
-    If no score varied, the share of cases that may fail unseen must not exceed the tolerance, either. No interval
-    excludes every drop, so with a tolerance of 0 a score that did not fall is unchanged.
+    If no score varied, line 3 also requires that `effect.unseen` does not exceed the tolerance. With a tolerance of 0,
+    a score that did not fall is unchanged, because no interval excludes every drop.
     """
     if effect is None or q is None:
         return "inconclusive"
@@ -179,7 +179,7 @@ def judged_verdict(verdict: VerdictName, measure: Measure, pair: Pair, harm: flo
     """Return the verdict on a measure, or *inconclusive* if an uncalibrated judge may not decide it.
 
     An error that a judge makes on both versions cancels, so a regression by more than `harm` holds. A smaller drop,
-    every gain, and every change between two judges are inconclusive; *unchanged* holds.
+    every gain, and every change between runs with different judges are inconclusive; *unchanged* holds.
     """
     if pair.unproved_judge is None or not measure.judged:
         return verdict
@@ -202,7 +202,10 @@ def supported_verdict(verdict: VerdictName, compared: Compared, measure: Measure
 
 
 def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:
-    """Return the verdict on a model from the tier and the verdict of each of its measures."""
+    """Return the verdict on a model from the tier and the verdict of each of its measures.
+
+    It is *regressed* if a critical or supporting measure regressed. Otherwise only the critical measures decide.
+    """
     verdicts = [(tier, verdict) for tier, verdict in measures if tier != "advisory"]
     critical = [verdict for tier, verdict in verdicts if tier == "critical"]
     if any(verdict == "regressed" for _, verdict in verdicts):
@@ -228,9 +231,9 @@ class Losses:
 def has_collapsed(measure: Measure, models: int) -> bool:
     """Return whether a measure was right in nearly all outputs and now is right in few of them, in every case.
 
-    This finds losses in too few cases for a test. It requires three cases, or two if `models` is 1 and each case has
-    several outputs. With several models each case must have several outputs. A tenth of the outputs may still be right,
-    or half of them with three cases and five replicates.
+    This finds losses in too few cases for a test. Three cases suffice for a single model, or two cases with several
+    outputs each. Several models require three cases with several outputs each. Up to 10 % of the outputs may still be
+    right, or 50 % with three cases and five replicates.
     """
     before, after = measure.before, measure.after
     cases, replicates = len(before.means), min(before.counts.min(), after.counts.min())

@@ -145,7 +145,7 @@ def test_python_check_is_parsed_but_not_run_when_read(tmp_path: Path) -> None:
     file.write_text("def broken(:")
     with pytest.raises(ComponentError, match="is not valid Python"):
         checks({"python": "checks.py:broken"}, folder=tmp_path)
-    with pytest.raises(ComponentError, match=r"absent.py does not exist; a check in .* requires it"):
+    with pytest.raises(ComponentError, match=r"absent.py does not exist; a check in .* requires the file"):
         checks({"python": "absent.py:right"}, folder=tmp_path)
 
 

@@ -56,7 +56,7 @@ def is_json(text: str, _: object) -> bool:
 
 
 def equals(value: Any, expected: Any) -> bool:
-    """Return whether a value equals `expected`: a text exactly; other JSON after parsing `Raw`, and 1 equals 1.0."""
+    """Return whether a value equals `expected`. If `expected` is not a text, a `Raw` value is parsed. 1 equals 1.0."""
     if isinstance(expected, str):
         return isinstance(value, str) and value == expected
     value = _json_of(value) if isinstance(value, Raw) else value
@@ -91,17 +91,13 @@ def value_at(value: Any, pointer: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckKind:
-    """One kind of check: the type of its argument, and a pure function `passes(output, argument)`.
-
-    The function gets a text; if `of_value`, it gets a JSON value or a `Raw` text. If `passes` is None, the kind needs a
-    process or a judge. `negatable` kinds have a twin `not_…`; with `in_places`, a check may have a JSON pointer.
-    """
+    """One kind of check: the type of its argument, and a pure function `passes(output, argument)`."""
 
     argument: Any
-    passes: Callable[[Any, Any], bool] | None = None
-    of_value: bool = False
-    negatable: bool = True
-    in_places: bool = True
+    passes: Callable[[Any, Any], bool] | None = None  # None: the kind needs a process or a judge
+    accepts_json: bool = False  # `passes` gets a JSON value or a `Raw` text; otherwise only texts
+    negatable: bool = True  # there is also a kind `not_…`
+    accepts_pointer: bool = True  # the check may apply to the value at a JSON pointer
 
 
 _Text = Annotated[str, StringConstraints(min_length=1, max_length=100_000)]
@@ -115,19 +111,19 @@ CHECKS: Mapping[str, CheckKind] = {
     "contains": CheckKind(argument=_Text, passes=lambda text, part: part in text),
     "contains_any": CheckKind(argument=_Texts, passes=lambda text, parts: any(part in text for part in parts)),
     "contains_all": CheckKind(argument=_Texts, passes=lambda text, parts: all(part in text for part in parts)),
-    "equals": CheckKind(argument=Any, passes=equals, of_value=True),
+    "equals": CheckKind(argument=Any, passes=equals, accepts_json=True),
     "one_of": CheckKind(
-        argument=_Values, passes=lambda value, values: any(equals(value, each) for each in values), of_value=True
+        argument=_Values, passes=lambda value, values: any(equals(value, each) for each in values), accepts_json=True
     ),
     "starts_with": CheckKind(argument=_Text, passes=str.startswith),
     "ends_with": CheckKind(argument=_Text, passes=str.endswith),
     "regex": CheckKind(argument=_Pattern, passes=matches),
-    "is_json": CheckKind(argument=Literal[True], passes=is_json, in_places=False),
+    "is_json": CheckKind(argument=Literal[True], passes=is_json, accepts_pointer=False),
     "max_words": CheckKind(
         argument=PositiveInt, passes=lambda text, limit: len(text.split()) <= limit, negatable=False
     ),
-    "python": CheckKind(argument=_Function, negatable=False, in_places=False),
-    "expect": CheckKind(argument=_Sentence, negatable=False, in_places=False),
+    "python": CheckKind(argument=_Function, negatable=False, accepts_pointer=False),
+    "expect": CheckKind(argument=_Sentence, negatable=False, accepts_pointer=False),
 }
 
 CheckId = Annotated[str, StringConstraints(pattern=r"^\w[\w-]*$", max_length=80)]
@@ -143,7 +139,7 @@ CHILD = partial(
 
 
 class _OneCheck(StrictModel):
-    """The base of declared checks. A check sets exactly one kind, or at most one if its class has the field `at`."""
+    """The base of declared checks. A check has exactly one kind. With a JSON pointer `at`, the kind is optional."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
     ignore_case: bool = Field(default=False, description="whether A and a are the same")
@@ -170,7 +166,7 @@ class _OneCheck(StrictModel):
 
     @property
     def kind(self) -> str:
-        """The name of the kind that is set. It is "" for a pointer whose value only has to exist."""
+        """The name of the declared kind. It is "" if the value at a JSON pointer only has to exist."""
         return next(iter(self._kinds()), "")
 
 
@@ -179,7 +175,7 @@ def _fields(kinds: Mapping[str, CheckKind]) -> dict[str, Any]:
     return {name: (kind.argument, Field(default=None)) for name, kind in {**kinds, **twins}.items()}
 
 
-_KINDS_AT_POINTER = {name: kind for name, kind in CHECKS.items() if kind.in_places}
+_KINDS_AT_POINTER = {name: kind for name, kind in CHECKS.items() if kind.accepts_pointer}
 _PointerCheck: Any = create_model("CheckAtPlace", __base__=_OneCheck, at=(Pointer, ...), **_fields(_KINDS_AT_POINTER))
 
 
@@ -231,9 +227,10 @@ def read_checks(
     inside: Callable[[Path], Path],
     earlier: Iterable[Check] = (),
 ) -> tuple[Check, ...]:
-    """Return the `earlier` checks, then the declared ones. Raise `error` for an invalid check in the file `where`.
+    """Append the declared checks to `earlier`, the checks of the source or component. Raise `error` for an invalid one.
 
-    Files of python checks are below `folder`; they are parsed, not run. `inside` rejects a path that leads outside.
+    `where` is the file of the declarations. Files of python checks are in `folder`; they are parsed, not run. `inside`
+    raises an error if a path leads out of its folder.
     """
     checks = {check.id: check for check in earlier}
     for declaration in declared:
@@ -245,7 +242,7 @@ def read_checks(
 
 
 def check_of(declared: Mapping[str, Any]) -> Check:
-    """Build a declared check. Raise ValueError if it is invalid, SkillEvaluatorError if its Python file is invalid."""
+    """Build a check. Raise ValueError if the declaration is invalid, SkillEvaluatorError if its Python file is."""
     try:
         [check] = read_checks([DeclaredCheck.model_validate(declared)], Path(), Path(), SkillEvaluatorError, Path)
     except ValidationError as problem:
@@ -303,13 +300,13 @@ def _read_function(name: str, path: Path, where: Path, error: type[SkillEvaluato
     try:
         source = read_text(path, error, _SOURCE)
     except error as problem:
-        raise error(f"{problem}; a check in {where} requires it") from None
+        raise error(f"{problem}; a check in {where} requires the file") from None
     try:
         functions = [node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
     except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
-        raise error(f"{path} is not valid Python: {problem}; a check in {where} requires it") from None
+        raise error(f"{path} is not valid Python: {problem}; a check in {where} requires the file") from None
     if name not in functions:
-        raise error(f"no function '{name}' in {path} {nearest(name, functions)}, which the check in {where} names")
+        raise error(f"no function '{name}' in {path}, required by a check in {where} {nearest(name, functions)}")
     return source
 
 
@@ -326,7 +323,7 @@ def passes(check: Check, text: str, parsed: Parsed) -> bool | None:
     kind, argument = CHECKS[check.kind], check.argument
     if kind.passes is None:
         return None
-    if not kind.of_value and not isinstance(value, str):
+    if not kind.accepts_json and not isinstance(value, str):
         value = canonical_json(value)
     if check.ignore_case and check.kind == "regex":
         argument = f"(?i){argument}"

@@ -42,7 +42,7 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     file: Path = argument("A table: .csv, .tsv, .jsonl or .json.")
     document: tuple[str, ...] = option("Column of a prompt input; repeatable.", (), "--input", metavar="[NAME=]COLUMN")
     truth: tuple[str, ...] = option(
-        "Column of the truth; repeatable; ground_truth or expected.", (), metavar="[FIELD=]COLUMN"
+        "Truth column; repeatable; default: ground_truth or expected.", (), metavar="[FIELD=]COLUMN"
     )
     id: str | None = option("Column of the case ids; by default they are numbered.", metavar="COLUMN")
     skill: str | None = option("Component of the cases; required if there are several.", metavar="NAME")
@@ -50,7 +50,7 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     yes: bool = flag("Write the cases without confirmation.")
 
     def columns_for(self, component: Component) -> Columns:
-        """Return the columns of the cases. An input without an option has its column of datasets.json or its name."""
+        """Return the columns of the cases. An input's default is its column in datasets.json, or else its name."""
         inputs = {name: name for name in component.prompt.inputs} | component.case_files.columns.inputs
         default_name = next(iter(inputs)) if len(inputs) == 1 else DOCUMENT
         for name, equals, column in (part.partition("=") for part in self.document):
@@ -82,7 +82,7 @@ class ImportedCases:
 def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> ImportedCases:
     """Make cases from the rows of a table. If `table.yes`, write them, and a schema.json if one is inferred.
 
-    With `table.new`, skip the rows that are cases already. Raise FixtureError if the folder of another row exists.
+    With `table.new`, skip the rows that are cases already. Raise FixtureError if the folder of a new case exists.
     """
     names = component_names(table.components)
     if table.skill is None and len(names) != 1:
@@ -100,7 +100,7 @@ def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> Impor
         truths = list(read.truths(component.output, None))
         schema = inferred_schema(truths, table.file) if truths and component.output == "json" else None
     valid = cases_of_table(read, component, on_problem)
-    made = _new_of(valid, table, component) if table.new else valid
+    made = _new_cases(valid, table, component) if table.new else valid
     cases = {case_id: files_of(case, component.output) for case_id, case in made.items()}
     advice = "choose other ids with --id COLUMN" + ("" if table.new else ", or import only the new rows with --new")
     folder = place_of_new(component, cases, advice)
@@ -117,7 +117,7 @@ def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> Impor
     return imported
 
 
-def _new_of(cases: Mapping[str, Case], table: CaseTable, component: Component) -> dict[str, Case]:
+def _new_cases(cases: Mapping[str, Case], table: CaseTable, component: Component) -> dict[str, Case]:
     """Return the cases that the component does not have yet, by id. Without an id column, compare their digests."""
     try:
         existing = read_cases(component, on_problem=lambda _: None)
@@ -129,7 +129,7 @@ def _new_of(cases: Mapping[str, Case], table: CaseTable, component: Component) -
 
 
 def place_of_new(component: Component, case_ids: Iterable[str], advice: str) -> Path:
-    """Return the folder for new cases. Raise FixtureError for multiple choice, or if it has one of `case_ids`."""
+    """Return the folder for new cases. Raise FixtureError for output: choice, or if a case of `case_ids` exists."""
     if component.output == "choice":
         raise FixtureError(
             f"component '{component.name}' has multiple-choice questions: add lines to questions.jsonl instead; "
@@ -184,7 +184,7 @@ def unreviewed_cases(component: Component) -> dict[Path, Case]:
 
 
 def accept_cases(component: Component, patterns: Sequence[str]) -> list[str]:
-    """Accept the cases whose ids match a glob in `patterns`. Return their ids. Raise FixtureError for a table's row."""
+    """Accept the unreviewed cases whose ids match a glob. Return their ids. Raise FixtureError for a row of a table."""
     accepted = []
     for folder, case in unreviewed_cases(component).items():
         if not any(fnmatchcase(case.id, pattern) for pattern in patterns):

@@ -179,12 +179,12 @@ class Case:
         return replace(self, digest=case_digest, used=inputs)
 
     def was(self, digest: str) -> bool:
-        """Return whether `digest` is this case's digest or, if it has no turns, that of its document and truth."""
+        """Return whether `digest` is that of this case, for its used inputs or for the document as the only input."""
         return digest == self.digest or (not self.turns and digest == self.parts.get(DOCUMENT))
 
 
 def parse_case_output(component: Component, case: Case, text: str) -> Parsed:
-    """Parse an output as the component's output type. Without a schema, prefer JSON of the ground truth's type."""
+    """Parse an output as the component's output type. Without a schema, JSON in prose must have the truth's type."""
     return parse_output(text, component.output, case.options, component.contract.expected.or_type_of(case.truth))
 
 
@@ -198,7 +198,7 @@ def load_cases(
 ) -> tuple[Case, ...]:
     """Read a component's reviewed cases, sorted by id. `patterns` are globs of ids; if it is empty, read all.
 
-    Raise the errors of `read_cases`. If all selected cases are unreviewed, raise the error for no cases.
+    Raise the errors of `read_cases`, also if all selected cases are unreviewed.
     """
     cases = read_cases(component, patterns, on_problem)
     reviewed = tuple(case for case in cases if not case.unreviewed)
@@ -214,7 +214,7 @@ def read_cases(
     """Read a component's cases, reviewed or not, sorted by id. `patterns` are globs of ids; without any, read all.
 
     `on_problem` receives the FixtureError of each invalid case. Raise FixtureError if a pattern matches no case. If no
-    selected case has a document, raise FixtureError for a component with records, else NotEvaluatedError.
+    selected case has a document, raise NotEvaluatedError, or FixtureError if the component has records.
     """
     sources, files = find_cases(component), component.case_files
     where = listed([str(source) for source in sources])
@@ -254,8 +254,8 @@ def cases_of_table(
 ) -> dict[str, Case]:
     """Return the case of each valid row of a table by id.
 
-    `on_problem` receives the problem of an invalid row, or of a row whose id is that of an earlier row or of one of the
-    `folders`. Files of rows must be in `root`. Without `root`, the files and checks of rows are not read. Raise
+    `on_problem` receives the FixtureError of each invalid row. The id of a row must differ from those of earlier rows
+    and of `folders`. Files of rows must be in `root`. Without `root`, the files and checks of rows are not read. Raise
     FixtureError if a column is for a field that is not in the schema.
     """
     schema_paths = schema_places(component.schema or {})
@@ -302,9 +302,9 @@ def _case_of_row(
         turns=() if row.get(TURNS) is None else _read_turns(row[TURNS], Path(where)),
         truth=None if truth is None else _checked(truth, f"{where}: the truth", component),
         labelled=truth is not None,
-        **_declared(component, table.meta(row), Path(where), folder, root),
+        **_meta_arguments(component, table.meta(row), Path(where), folder, root),
     )
-    return _ready(case, component, where)
+    return _with_used_inputs(case, component, where)
 
 
 def case_folders(folder: Path) -> list[Path]:
@@ -323,8 +323,8 @@ def cases_without_document(sources: Iterable[Path]) -> list[str]:
 def find_cases(component: Component) -> list[Path]:
     """Return the paths of the case folder and the table of cases that exist, or of the questions file.
 
-    If none exists, raise NotEvaluatedError, or FixtureError if there are records or `fixtures` is declared. Raise
-    FixtureError for two tables.
+    If none exists, raise NotEvaluatedError. Raise FixtureError instead if the component has records or declares its
+    `fixtures` folder. Raise FixtureError for two tables, and if the option --fixtures names no folder.
     """
     is_choice, files = component.output == "choice", component.case_files
     fixtures_dir, rows = files.fixtures_dir, files.rows
@@ -358,7 +358,7 @@ def _without_cases(component: Component, reason: str) -> FixtureError | NotEvalu
 
 def _read_questions(path: Path, component: Component, on_problem: ProblemHandler) -> list[Case]:
     if others := [name for name in component.prompt.inputs if name != DOCUMENT]:
-        raise FixtureError(f"{path}: a question is only a document, but the prompt also requires {listed(others)}")
+        raise FixtureError(f"{path}: a question has only a document, and the prompt also requires {listed(others)}")
     cases: dict[str, Case] = {}
     lines: dict[str, int] = {}
     problems: list[str] = []
@@ -417,7 +417,7 @@ def _read_case(folder: Path, component: Component, root: ConfinedFolder) -> Case
     meta = {} if meta_path is None else read_meta(meta_path, component.limits)
     truth_path = _first_file(folder, TRUTHS, root)
     if truth_path is None and (others := sorted(path.name for path in folder.iterdir() if _TRUTH.match(path.name))):
-        raise FixtureError(f"{folder / others[0]} is not read; rename a ground truth to {' or '.join(TRUTHS)}")
+        raise FixtureError(f"{folder / others[0]} is not read; rename a file of ground truth to {' or '.join(TRUTHS)}")
     truth = None
     if truth_path is not None and truth_path.name in TEXT_TRUTHS and component.output == "text":
         truth = read_text(truth_path, FixtureError, limit).strip()
@@ -430,12 +430,12 @@ def _read_case(folder: Path, component: Component, root: ConfinedFolder) -> Case
         turns=() if turns_path is None else _read_turns(read_json(turns_path, FixtureError, limit), turns_path),
         truth=truth,
         labelled=truth_path is not None,
-        **_declared(component, meta, meta_path or folder, folder.parent.parent, root),
+        **_meta_arguments(component, meta, meta_path or folder, folder.parent.parent, root),
     )
-    return _ready(case, component, folder)
+    return _with_used_inputs(case, component, folder)
 
 
-def _declared(
+def _meta_arguments(
     component: Component, meta: Any, where: Path, folder: Path, root: ConfinedFolder | None
 ) -> dict[str, Any]:
     """Return the arguments of `Case` that `meta` declares, by name. Ignore the checks in `meta` if `root` is None."""
@@ -454,8 +454,8 @@ class UnfilledError(FixtureError):
     """A case lacks an input that the prompt requires."""
 
 
-def _ready(case: Case, component: Component, source: Path | str) -> Case:
-    """Return the case with its used inputs and digests. Raise FixtureError if an input is missing or invalid."""
+def _with_used_inputs(case: Case, component: Component, source: Path | str) -> Case:
+    """Return the case with `used`, `parts` and `digest` set. Raise FixtureError if an input is missing or invalid."""
     used, inputs = component.prompt.inputs, case.inputs
     if missing := [name for name in used if name not in inputs]:
         location = f"'{missing[0]}' in {source if isinstance(source, str) else source / INPUTS}"
@@ -491,7 +491,7 @@ def _digested(case: Case) -> Case:
 
 
 def _with_pdfs(cases: Sequence[Case], component: Component, on_problem: ProblemHandler) -> tuple[Case, ...]:
-    """Count the pages of PDFs in the cases, or replace PDFs by their texts. Omit cases whose PDFs cannot be read."""
+    """Count the pages of PDFs. With `text_of: pdf`, replace PDFs by their texts. Omit cases with unreadable PDFs."""
     pdfs = [file for case in cases for file in case.files if file.media_type == PDF]
     if not pdfs:
         return tuple(cases)
@@ -562,7 +562,7 @@ def _with_extent(image: File, head: bytes) -> File:
 
 
 def _read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool) -> dict[Path, File | str]:
-    """Return each PDF with its number of pages, or if `texts` its text, by path. Raise FixtureError for a bad PDF."""
+    """Return each PDF with its `pages`, or if `texts` its text, by path. Raise FixtureError for an unreadable PDF."""
     by_path = {file.path: file for file in files}
     new = [file for file in by_path.values() if (file.digest, texts) not in _read]
     if new:
@@ -595,7 +595,7 @@ def _read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool) -> d
 
 
 def refuse_unfilled(component: Component, cases: Iterable[Case], current: Component) -> None:
-    """Raise FixtureError if a case lacks an input of `component`, or if `current` has a different `text_of`."""
+    """Raise FixtureError if a case of the `current` version lacks an input of `component`, or if `text_of` differs."""
     if component.prompt.text_of != current.prompt.text_of:
         raise FixtureError(f"only one of versions {component.version} and {current.version} has text_of in prompt.md")
     for case in cases:
@@ -614,7 +614,7 @@ def _read_inputs(folder: Path, component: Component, root: ConfinedFolder, limit
 
 
 def _with_files(inputs: Mapping[str, Any], folder: Path, root: ConfinedFolder, limits: SafetyLimits) -> dict[str, Any]:
-    """Replace each value such as {"file": "scan.png"} by a `File`. Raise FixtureError if it is not in the folder."""
+    """Replace each value such as {"file": "scan.png"} by a `File`. Raise FixtureError for a file outside `folder`."""
     files = dict(inputs)
     for input_name, value in inputs.items():
         if isinstance(value, dict) and value.keys() == {"file"}:

@@ -45,8 +45,8 @@ class CaseFiles:
     If `fixtures_dir` is None, they are in fixtures/`fixtures` (in the working directory), or else in `home`/evals.
     """
 
-    home: Path
-    fixtures: str
+    home: Path  # folder of the component
+    fixtures: str  # name of the folder of its cases
     fixtures_dir: Path | None = None
     limits: SafetyLimits = DEFAULT_LIMITS
     columns: Columns = field(default_factory=Columns)
@@ -58,7 +58,7 @@ class CaseFiles:
         return [(self.fixtures_dir or Path("fixtures")) / self.fixtures / name, *fallback]
 
     def root(self, path: Path) -> ConfinedFolder:
-        """Return the folder that `path` must not leave: the parent of `home` if `path` is in it, or else fixtures."""
+        """Return the folder that `path` must not leave: the parent of `home` for a path in `home`, or else fixtures."""
         folder = self.home.parent if path.is_relative_to(self.home) else self.fixtures_dir or Path("fixtures")
         return ConfinedFolder(folder, FixtureError, follow_links=self.limits.follow_links)
 
@@ -78,7 +78,7 @@ class CaseFiles:
         return CaseRows(columns=self.columns)
 
     def output(self, table: CaseRows) -> Output | None:
-        """Return "text" if all ground truths are texts, "json" if one is not, or None if there are no ground truths."""
+        """Return "text" if all ground truths are texts, and else "json". Return None if there are no ground truths."""
         names = {path.name for path in self._first_files(TRUTHS)}
         kinds = {table.output, *(["text" if names <= set(TEXT_TRUTHS) else "json"] if names else [])} - {None}
         return "json" if "json" in kinds else "text" if kinds else None
@@ -90,7 +90,7 @@ class CaseFiles:
         return any(self._meta(path).get("checks") for path in self._first_files(METAS))
 
     def truths(self, table: CaseRows, output: Output, schema: Mapping[str, Any] | None) -> Iterator[Any]:
-        """Yield the readable ground truths of reviewed cases, of no case folder for the output "choice"."""
+        """Yield the readable ground truths of reviewed cases. For the output "choice", skip case folders."""
         limit = self.limits.size_of("document_bytes")
         for path in self._first_files(TRUTHS) if output != "choice" else ():
             if any(self._meta(path.with_name(name)).get("unreviewed") is True for name in METAS):
@@ -109,7 +109,7 @@ class CaseFiles:
                     yield self.root(case).inside(path)
 
     def _meta(self, path: Path) -> Mapping[str, Any]:
-        """Return the mapping in a meta file. Return {} if the file does not exist or is invalid."""
+        """Return the content of a meta file. Return {} if it is missing, invalid or no mapping."""
         meta = None
         with suppress(FixtureError):
             meta = read_meta(path, self.limits) if path.is_file() else None
@@ -133,7 +133,7 @@ def read_meta(path: Path, limits: SafetyLimits) -> Any:
 def find_texts(
     schema: Mapping[str, Any] | None, declared: Mapping[str, FieldRule], truths: Iterable[Any]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Return two mappings of paths to median lengths in characters: of free-text fields, and of prose fields only.
+    """Return median lengths in characters by path: of all free-text fields, and of prose fields only.
 
     Lengths are those of `truths`. A field is prose if its median is more than 60 and its rule has no comparator.
     """
@@ -295,11 +295,11 @@ def load_component(
     table = files.table()
     checked = bool(written.checks or dataset.checks) or files.has_checks(table)
     schema_in = folder if (folder / "schema.json").exists() else where.parent.parent
-    answers = _read_contract(schema_in, written, dataset, files.output(table), limits, checked)
-    truths = list(files.truths(table, answers.output, answers.schema))
-    comparing, compared = _compared(dataset, answers, truths, where, checked=checked)
+    spec = _read_contract(schema_in, written, dataset, files.output(table), limits, checked)
+    truths = list(files.truths(table, spec.output, spec.schema))
+    comparing, compared = _plan_comparison(dataset, spec, truths, where, checked=checked)
     inside = ConfinedFolder(where.parents[2], ComponentError, follow_links=limits.follow_links).inside
-    digests = {"prompt": written.prompt.digest, **answers.digests, "datasets": compared}
+    digests = {"prompt": written.prompt.digest, **spec.digests, "datasets": compared}
     version = written.version or numbered(digests, recorded_in(folder / "leaderboard.json"))
     before = read_checks(written.checks, root, root / written.path, ComponentError, Path)
     return Component(
@@ -307,15 +307,15 @@ def load_component(
         folder=folder,
         declared_in=where,
         version=check_semver(version, root / written.path),
-        output=answers.output,
+        output=spec.output,
         prompt=written.prompt,
-        schema=answers.schema,
-        contract=answers.contract,
+        schema=spec.schema,
+        contract=spec.contract,
         case_files=files,
         digests=digests,
         checks=read_checks(dataset.checks, where.parent, where, ComponentError, inside, earlier=before),
         limits=limits,
-        inferred=(*answers.inferred, *written.left_out),
+        inferred=(*spec.inferred, *written.left_out),
         program=written.program,
         origin=origin,
         files=tuple(root / path for path in written.files),
@@ -325,7 +325,7 @@ def load_component(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Contracted:
+class _OutputSpec:
     output: Output
     schema: Mapping[str, Any] | None
     contract: Contract
@@ -333,18 +333,18 @@ class _Contracted:
     inferred: tuple[str, ...]
 
 
-def _compared(
-    dataset: Dataset, answers: _Contracted, truths: Sequence[Any], file: Path, *, checked: bool
+def _plan_comparison(
+    dataset: Dataset, spec: _OutputSpec, truths: Sequence[Any], file: Path, *, checked: bool
 ) -> tuple[dict[str, Any], str]:
-    """Return the arguments plan, prose, metrics and primary_metric of Component, and the digest of the settings."""
-    texts_lengths, prose = find_texts(answers.schema, dataset.fields, truths)
-    if answers.schema is None:  # the ground truths then define the valid paths
-        _refuse_unknown_paths(dataset.fields, answers.output, truths, file)
+    """Return the arguments plan, prose, metrics and primary_metric of Component, and the digest of the rules."""
+    texts_lengths, prose = find_texts(spec.schema, dataset.fields, truths)
+    if spec.schema is None:  # the ground truths then define the valid paths
+        _refuse_unknown_paths(dataset.fields, spec.output, truths, file)
     texts = {path: replace(dataset.fields.get(path, FieldRule()), compare="text") for path in prose}
-    is_choice = answers.output == "choice"
-    plan = plan_fields(answers.schema, {**(_LETTER if is_choice else {}), **dataset.fields, **texts}, str(file))
+    is_choice = spec.output == "choice"
+    plan = plan_fields(spec.schema, {**(_LETTER if is_choice else {}), **dataset.fields, **texts}, str(file))
     labelled = bool(truths) or is_choice
-    metrics, primary = _choose_metrics(dataset, answers, plan, file, checked=checked, labelled=labelled)
+    metrics, primary = _choose_metrics(dataset, spec, plan, file, checked=checked, labelled=labelled)
     uncompared = {key for key in ("evaluate", "contract", "output") if key not in dataset.model_fields_set}
     fields = {path: rule for path, rule in dataset.fields.items() if path not in texts_lengths or rule not in _INFERRED}
     compared_settings = dataset.model_copy(update={"fields": fields})
@@ -357,15 +357,15 @@ def _compared(
 
 
 def _choose_metrics(
-    dataset: Dataset, answers: _Contracted, plan: FieldPlan, where: Path, *, checked: bool, labelled: bool
+    dataset: Dataset, spec: _OutputSpec, plan: FieldPlan, where: Path, *, checked: bool, labelled: bool
 ) -> tuple[dict[str, Metric], str]:
-    """Return the accuracy metrics by name, and the primary metric's name. Raise ComponentError for an invalid one."""
+    """Return the accuracy metrics by name, and the primary metric. Raise ComponentError for an invalid metric."""
     declared = [metric for metric in dataset.metrics if metric not in REPRODUCIBILITY]
-    if answers.schema is None and "schema_valid" in declared:
+    if spec.schema is None and "schema_valid" in declared:
         raise ComponentError(f"the metric schema_valid in {where} requires a schema")
-    is_choice = answers.output == "choice"
+    is_choice = spec.output == "choice"
     usual = ["exact_match"] if is_choice else list(DEFAULT_METRICS)
-    usual = [name for name in usual if answers.schema is not None or name != "schema_valid"]
+    usual = [name for name in usual if spec.schema is not None or name != "schema_valid"]
     if checked:
         usual = [name for name in usual if labelled or not METRICS[name].needs_truth]
     elif "checks" in declared:
@@ -415,9 +415,9 @@ def _read_own(components_dir: Path, name: str, limits: SafetyLimits) -> SourceCo
         raise ComponentError(f"name '{front.name}' in {path} is not the folder's name '{name}'")
     for former in front.formerly:
         if (components_dir / former / "prompt.md").exists():
-            advice = "give the name of an earlier folder" if former == name else "delete formerly, or that folder"
+            advice = "write an earlier name" if former == name else "delete the key formerly, or that folder"
             raise ComponentError(
-                f"formerly in {path} names the folder '{former}', which exists in {components_dir}; {advice}"
+                f"formerly in {path} names the folder '{former}', which still exists in {components_dir}; {advice}"
             )
     return written_own(front, checked_prompt(text, front, prompt, path), path.name)
 
@@ -426,10 +426,10 @@ def _read_contract(
     folder: Path,
     written: SourceComponent,
     dataset: Dataset,
-    of_truths: Output | None,
+    truth_output: Output | None,
     limits: SafetyLimits,
     checked: bool,
-) -> _Contracted:
+) -> _OutputSpec:
     output = dataset.output or written.output
     if output == "choice" and (folder / "schema.json").exists():
         raise ComponentError(f"{folder / 'schema.json'} has no effect with output: choice; delete it")
@@ -437,9 +437,9 @@ def _read_contract(
     if schema is None and written.schema is not None:
         schema, schema_path, digests = written.schema, written.path, {"schema": digest(canonical_json(written.schema))}
     inferred = []
-    if schema is None and output is None and (of_truths == "text" or (checked and of_truths is None)):
+    if schema is None and output is None and (truth_output == "text" or (checked and truth_output is None)):
         output = "text"
-        reason = "its ground truths are texts" if of_truths else "it has checks and no ground truth"
+        reason = "its ground truths are texts" if truth_output else "it has checks and no ground truth"
         inferred.append(f"output: text, because {reason}; {written.path} declares no output")
     if schema is None and output in (None, "json"):
         inferred.append(f"any JSON is a valid output: there is no {schema_path}, so schema_valid is not measured")
@@ -454,6 +454,6 @@ def _read_contract(
         names = sorted(schema.get("$defs", {}), key="output".__ne__)
         advice = f', or write "schema": "schema.json#/$defs/{names[0]}" into evals/datasets.json' if names else ""
         raise ComponentError(f"{schema_path} has no constraints, so any JSON is valid; describe the output{advice}")
-    return _Contracted(
+    return _OutputSpec(
         output=output or "json", schema=schema, contract=contract, digests=digests, inferred=tuple(inferred)
     )

@@ -58,7 +58,9 @@ class JudgePanel(StrictModel):
     """Settings for several judges. Their result is the mean of their scores, or the majority of their verdicts."""
 
     weights: dict[ModelId, PositiveFloat] = Field(default={}, description="weight of each judge; default: 1")
-    same_family: Literal["refuse", "allow"] = Field(default="refuse", description="judges of the output's model family")
+    same_family: Literal["refuse", "allow"] = Field(
+        default="refuse", description="whether a judge may be of the model family that wrote the output"
+    )
 
 
 FileKind = Literal["pdf", "image"]
@@ -69,15 +71,17 @@ class JudgePolicy(StrictModel):
 
     model: ModelId | None = Field(default=None, description="default judge of `expect` checks")
     trusted: tuple[ModelId, ...] = Field(default=(), description="judges that count as calibrated without labels")
-    one_low: Literal["review_required", "ship"] = Field(default="review_required", description="on one low regression")
+    one_low: Literal["review_required", "ship"] = Field(
+        default="review_required", description="the decision for exactly one regression, of low impact"
+    )
     blocking: tuple[str, ...] = Field(default=(), description="additional dimensions in which any regression blocks")
     panel: JudgePanel = JudgePanel()
     cascade: tuple[ModelId, ModelId] | None = Field(default=None, description="cheap judge; judge of undecided outputs")
-    alert_above: Share | dict[str, Share] | None = Field(default=None, description="share of regressions that alerts")
+    alert_above: Share | dict[str, Share] | None = Field(default=None, description="allowed share of regressions")
     calibration: str | None = Field(default=None, description="results file of `judge calibrate`, to correct shares")
 
     def allowed(self, dimensions: Iterable[str]) -> Mapping[str, float]:
-        """Return `alert_above` by dimension; a number applies to all `dimensions`. Return {} if it is not set."""
+        """Return the allowed share of regressions by dimension, or {} if none is set. A number applies to all."""
         if isinstance(self.alert_above, float | int):
             return dict.fromkeys(dimensions, self.alert_above)
         return self.alert_above or {}
@@ -261,7 +265,7 @@ VerdictName = Literal["regressed", "improved", "unchanged", "inconclusive", "inc
 class MetricPolicy(StrictModel):
     """The tier and the tolerated drop of a metric or field; by default the general tolerance applies."""
 
-    tier: Tier | None = Field(default=None, description="critical decides; supporting if it regresses; advisory never")
+    tier: Tier | None = Field(default=None, description="supporting: decides only if it regresses; advisory: never")
     tolerance: Share | None = None
 
 
@@ -315,7 +319,7 @@ class Policy(StrictModel):
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     fail_on: tuple[VerdictName, ...] = ("regressed",)
     harm: Share = Field(default=0.25, description="the loss of a field or case that alone is a regression")
-    anchor: Literal["accepted", "previous"] = Field(default="accepted", description="version since which losses add up")
+    anchor: Literal["accepted", "previous"] = Field(default="accepted", description="accepted: small losses add up")
     design: Design = Field(default="beside", description="beside: interleaved baseline; recorded: an earlier run")
     served: Literal["same", "any"] = Field(default="same", description="same: a verdict requires the same served model")
     metrics: MetricPolicies = {}
@@ -373,7 +377,7 @@ class SafetyLimits(StrictModel):
     follow_links: bool = Field(default=False, description="whether files may be links that lead out of their folder")
 
     def size_of(self, setting: Literal["document_bytes", "file_bytes", "prompt_bytes", "schema_bytes"]) -> SizeLimit:
-        """Return the size limit of `setting`, a key of `limits` in settings.yaml that error messages then name."""
+        """Return the size limit of `setting`, a key of `limits` in settings.yaml. Errors name this key."""
         return SizeLimit(max_bytes=getattr(self, setting), setting=f"limits.{setting}")
 
 

@@ -53,7 +53,7 @@ class Contract:
     """
 
     def __init__(self, schema: Any, label: str) -> None:
-        """Compile the schema. Raise ComponentError, with `label`, if it is invalid or refers to a file or URL."""
+        """Compile the schema. Raise ComponentError, naming `label`, if it is invalid or refers to a file or URL."""
         self.where = label
         if not isinstance(schema, Mapping):
             raise ComponentError(f"{label} is not a JSON Schema: an object is expected")
@@ -89,7 +89,7 @@ class Contract:
         return bool(_validate(self._validator.is_valid, value))
 
     def violations(self, value: Any, max_errors: int | None = None) -> list[jsonschema_rs.ValidationError]:
-        """Return the first `max_errors` validation errors, or all; raise RecursionError if the nesting is too deep."""
+        """Return the first `max_errors` validation errors, or all. Raise RecursionError if the nesting is too deep."""
         return list(islice(_validate(self._validator.iter_errors, value), max_errors))
 
     def errors(self, value: Any) -> list[str]:
@@ -173,7 +173,7 @@ def _effort(node: Any, root: Mapping[str, Any], efforts: dict[int, int], depth: 
         tried = (*targets, *children(node, _FOR_THE_SAME_VALUE))
         effort = efforts[id(node)] = 1 + sum(_effort(child, root, efforts, depth + 1) for child in tried)
     if effort == 0:
-        raise ValueError("a schema refers to itself for the same value")
+        raise ValueError("a schema refers to itself for the same value; remove one of its references")
     if effort > _MAX_EFFORT:
         raise ValueError(f"one value would be checked against more than {_MAX_EFFORT:,} schemas")
     return effort
@@ -194,9 +194,9 @@ def read_schema(
 ) -> tuple[Mapping[str, Any] | None, str, dict[str, str]]:
     """Return the output schema of the component in `folder`, its location as text, and digests by name.
 
-    `declared` names a file and a part of it (`schema.json#/$defs/output`). The schema is None if there is no
-    schema.json and `declared` is None. The digest `schema` is that of schema.json. If `declared` is set, or references
-    to other files are merged, the digest `contract` is that of the result. Raise ComponentError for an invalid file.
+    `declared` is a file and a part of it (`schema.json#/$defs/output`). By default the schema is schema.json, or None
+    if there is no such file. The digest `schema` is that of schema.json. If the schema is declared or merged from
+    several files, it has a digest `contract`. Raise ComponentError for an invalid file.
     """
     schema_path = folder / "schema.json"
     name, _, fragment = (declared or schema_path.name).partition("#")

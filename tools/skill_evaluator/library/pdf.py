@@ -1,4 +1,4 @@
-"""A program that reads PDFs, so a PDF cannot exhaust the evaluator's time or memory; see `cases`.
+"""The process that reads PDFs, so that a PDF cannot exhaust the evaluator's time or memory.
 
 The input is a JSON object with `paths`, `max_pages`, `seconds` per file and `texts` (whether to extract text). The
 output is one line of JSON per path in order: `pages` and `text`, or the `problem`.

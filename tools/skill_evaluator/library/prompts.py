@@ -98,7 +98,7 @@ def section_headings(body: str) -> list[re.Match[str]]:
 
 
 def messages_in(body: str) -> tuple[Message, ...]:
-    """Return the messages below `## System`, `## User` and `## Assistant`. Raise ValueError for text before them."""
+    """Return the messages of a text by its headings, such as `## User`. Raise ValueError if no heading comes first."""
     headings = section_headings(body)
     if not headings or body[: headings[0].start()].strip():
         raise ValueError("messages: sections requires ## System or ## User as the first line of the body")
@@ -113,10 +113,9 @@ def messages_in(body: str) -> tuple[Message, ...]:
 class Prompt:
     """The messages of a prompt and the names of its inputs.
 
-    Optional parts in order: a system message, pairs of user and assistant messages as examples, a last user message.
-    Placeholders are `{{name}}` (braces), `{name}` (single) or none (literal). With single placeholders `{{` is an
-    escaped brace, as in Python's format strings, unless the text also has unpaired braces. `text_of` names the file
-    kind whose text is sent. `program` is a program's digest. If `by_tool_call`, the output is a function's arguments.
+    The messages are a system message, pairs of user and assistant messages as examples, and a last user message; each
+    part is optional. Placeholders are `{{name}}` (braces), `{name}` (single) or none (literal). For single
+    placeholders, `{{` is an escaped brace as in Python's format strings, but not in a text with unpaired braces.
 
     >>> prompt = Prompt(messages=(Message("user", ("Is {{document}} a {{kind}}?",)),), inputs=("document", "kind"))
     >>> prompt.filled({"document": "{{kind}}", "kind": ["bill"]})[0].text
@@ -126,9 +125,9 @@ class Prompt:
     messages: tuple[Message, ...]
     inputs: tuple[str, ...] = (DOCUMENT,)
     placeholders: Placeholders = "braces"
-    text_of: Literal["pdf"] | None = None
-    program: str | None = None
-    by_tool_call: bool = False
+    text_of: Literal["pdf"] | None = None  # files of this kind are sent as text
+    program: str | None = None  # digest of the program that is called instead of a model
+    by_tool_call: bool = False  # whether the output is the arguments of a function call
 
     @classmethod
     def of(cls, text: str) -> "Prompt":
@@ -164,7 +163,7 @@ class Prompt:
         return digest(canonical_json(shape))
 
     def like(self, text: str) -> "Prompt | None":
-        """Replace the messages by those of `text`. Return None if one is empty, or if roles or placeholders differ."""
+        """Replace the messages by those of `text`. Return None if a message is empty, or if roles or inputs change."""
         if [message.role for message in self.messages] == ["system"]:
             prompt = replace(self, messages=(Message("system", (text,)),))
         else:
@@ -178,7 +177,7 @@ class Prompt:
 
     def within(self, before: str, after: str) -> "Prompt":
         """Return this prompt with `before` and `after` around its system message. Add the message if it is missing."""
-        if self.placeholders == "single" and not _LONE.match(self.system):
+        if self.placeholders == "single" and not _UNPAIRED_BRACE.match(self.system):
             before, after = (re.sub(r"[{}]", r"\g<0>\g<0>", text) for text in (before, after))
         text = f"{before}{self.system}{after}" if self.system else f"{before}{after}".strip()
         others = tuple(message for message in self.messages if message.role != "system")
@@ -250,10 +249,10 @@ class Prompt:
         """Yield (text, "") for each text between placeholders, and ("", name) for each placeholder."""
         end = 0
         # keeps {{ unchanged if the text has unpaired braces
-        stays = self.placeholders == "single" and _LONE.match(text) is not None
+        keeps_braces = self.placeholders == "single" and _UNPAIRED_BRACE.match(text) is not None
         for match in self._pattern.finditer(text) if self._pattern else ():
             yield text[end : match.start()], ""
-            yield ("", match[1]) if match[1] else (match[0] if stays else match[0][0], "")
+            yield ("", match[1]) if match[1] else (match[0] if keeps_braces else match[0][0], "")
             end = match.end()
         yield text[end:], ""
 
@@ -262,7 +261,7 @@ class Prompt:
 
 
 # an unpaired brace that does not begin a placeholder
-_LONE = re.compile(r"(?:\{\{|\}\}|\{[A-Za-z_][\w.-]*\}|[^{}])*+[{}]")
+_UNPAIRED_BRACE = re.compile(r"(?:\{\{|\}\}|\{[A-Za-z_][\w.-]*\}|[^{}])*+[{}]")
 
 
 def _part(value: Any) -> Part:
@@ -477,7 +476,7 @@ class FrontMatter(BaseModel):
 
 def checked_prompt(text: str, front: FrontMatter, prompt: Prompt, path: Path) -> Prompt:
     """Return the prompt, with a digest of the watched files if it is a program. Raise ComponentError for a fault."""
-    refuse_unfilled(text, front, prompt, path)
+    _refuse_unfilled(text, front, prompt, path)
     if front.program is not None:
         prompt = replace(prompt, program=_digest_of(front.program, prompt, path))
     for fault in prompt.faults():
@@ -499,7 +498,7 @@ def _digest_of(program: ProgramUnderTest, prompt: Prompt, path: Path) -> str:
     return program.digest(watched)
 
 
-def refuse_unfilled(text: str, front: FrontMatter, prompt: Prompt, path: Path) -> None:
+def _refuse_unfilled(text: str, front: FrontMatter, prompt: Prompt, path: Path) -> None:
     """Raise ComponentError if a `{{braces}}` prompt has a placeholder outside of code that would be sent unfilled."""
     if prompt.placeholders != "braces":
         return

@@ -15,7 +15,7 @@ from skill_evaluator.files import SizeLimit, StrictModel, read_text
 
 
 class ConfinedFolder:
-    """A folder whose files must be inside of it after following links, unless `follow_links` is true."""
+    """A folder that links must not leave, unless `follow_links` is true."""
 
     def __init__(self, folder: Path, error: type[SkillEvaluatorError], *, follow_links: bool | None = None) -> None:
         self._folder = folder
@@ -233,7 +233,9 @@ def parse_front_matter(
     """Return front matter ({} if it is no mapping) and body of a Markdown text. Raise `error` if it has none."""
     match = _FRONT_MATTER.match(text.replace("\r\n", "\n"))
     if match is None:
-        raise error(f"{path}:1: no front matter; begin the file with ---, name: and version: (scenarios: intent:), ---")
+        raise error(
+            f"{path}:1: no front matter; begin the file with ---, name: and version: (in scenarios intent:), ---"
+        )
     values = parse_yaml("\n" + match[1], path, error, depth=depth)  # the line break replaces the first ---
     return values if isinstance(values, dict) else {}, match[2]
 

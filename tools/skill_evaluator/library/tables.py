@@ -157,12 +157,12 @@ class CaseRows:
 
     @property
     def output(self) -> Output | None:
-        """The output type that fits all ground truths: "json" or "text". None if there are no ground truths."""
-        cells = [cell for _, _, row in self.rows if not _is_blank(cell := self._whole(row))]
+        """The output type of the ground truths: "json" or "text". None if there are none and no `columns.fields`."""
+        cells = [cell for _, _, row in self.rows if not _is_blank(cell := self._truth_cell(row))]
         if self.columns.fields or not all(isinstance(cell, str) for cell in cells):
             return "json"
         with suppress(FixtureError):
-            if self._is_written and cells:
+            if self._has_json_texts and cells:
                 cells = [_parsed(cell, "", "") for cell in cells]
                 return "json"
         return "text" if cells else None
@@ -177,19 +177,19 @@ class CaseRows:
                     yield truth
 
     def truth(self, location: str, row: Row, output: Output, schema_paths: Mapping[str, SchemaPath]) -> Any:
-        """Return the ground truth of a row, or None if it has none. Raise FixtureError for invalid JSON."""
+        """Return the ground truth of a row, or None if its column is blank. Raise FixtureError for invalid JSON."""
         if self.columns.fields:
             return self._truth_of_fields(location, row, schema_paths)
-        cell = self._whole(row)
-        if output == "text" or not isinstance(cell, str) or not self._is_written:
+        cell = self._truth_cell(row)
+        if output == "text" or not isinstance(cell, str) or not self._has_json_texts:
             return None if _is_blank(cell) else cell
         advice = "name a column for each field (FIELD=COLUMN), or for a text write output: text in prompt.md"
         column = self.columns.truth if isinstance(self.columns.truth, str) else TRUTHS[0]
         return _parsed(cell, f"{location}: the truth, column '{column}', is not valid JSON", advice)
 
-    def inputs(self, location: str, row: Row, prompt: Iterable[str] = ()) -> dict[str, Any]:
-        """Return a row's inputs by name. Without declared columns, read `inputs`, `document` and those in `prompt`."""
-        names = self.columns.inputs or {name: name for name in (DOCUMENT, *prompt) if name not in _NO_INPUTS}
+    def inputs(self, location: str, row: Row, prompt_inputs: Iterable[str] = ()) -> dict[str, Any]:
+        """Return a row's inputs by name. By default the columns are `inputs`, `document` and the `prompt_inputs`."""
+        names = self.columns.inputs or {name: name for name in (DOCUMENT, *prompt_inputs) if name not in _NO_INPUTS}
         inputs = {name: row[column] for name, column in names.items() if row.get(column) is not None}
         if DOCUMENT in inputs or (DOCUMENT in names and self.columns.inputs):
             document = inputs.get(DOCUMENT, "")
@@ -217,10 +217,10 @@ class CaseRows:
         return {**row, **values}
 
     @property
-    def _is_written(self) -> bool:
+    def _has_json_texts(self) -> bool:
         return self.path.suffix in _SEPARATORS or self.columns.truth is not None
 
-    def _whole(self, row: Row) -> Any:
+    def _truth_cell(self, row: Row) -> Any:
         names = TRUTHS if self.columns.truth is None else (self.columns.truth,)
         return next((row[name] for name in names if isinstance(name, str) and row.get(name) is not None), None)
 

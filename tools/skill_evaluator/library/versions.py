@@ -260,20 +260,20 @@ class CommittedPrompt:
 def component_with(component: Component, earlier: PromptRun) -> tuple[Component, str | None]:
     """Return the component with the prompt of an `earlier` run, and the commit of that prompt.
 
-    The commit is the one that the run names if the prompt is unchanged (it may end in `-dirty`, or be None if unknown).
-    Raise ComponentError if the schema or a program has changed, or if no commit has the prompt. Raise GitError if the
-    prompt has changed and git cannot be read.
+    If the prompt is unchanged, return the run's `prompt_commit`, which may end in `-dirty`. Raise ComponentError if the
+    schema, the output type or a program has changed, or if no commit has the prompt. Raise GitError if the prompt has
+    changed and git cannot be read.
     """
     if earlier.digests.get("schema") != component.digests["schema"]:
         raise _schema_error(component, earlier.skill_version)
     if earlier.digests["prompt"] == component.digests["prompt"]:
         return replace(component, version=earlier.skill_version), earlier.prompt_commit
     committed = find_prompt(component, earlier)
-    return _put_into(component, replace(committed, version=earlier.skill_version)), committed.commit
+    return _with_committed(component, replace(committed, version=earlier.skill_version)), committed.commit
 
 
 def find_prompt(component: Component, earlier: PromptRun) -> CommittedPrompt:
-    """Find an `earlier` run's prompt in git, preferably at its version. Raise ComponentError if there is none."""
+    """Find an `earlier` run's prompt in git, preferably at its version. Raise ComponentError if no commit has it."""
     _refuse_program(component, earlier.skill_version)
     name = f"component '{component.name}' {earlier.skill_version}"
     try:
@@ -303,7 +303,7 @@ def find_prompt(component: Component, earlier: PromptRun) -> CommittedPrompt:
 def component_at(component: Component, ref: str) -> tuple[Component, str]:
     """Return the component with its prompt and version at the commit `ref`, and the full commit id.
 
-    Raise ComponentError if the version there is not lower, or has another schema.
+    Raise ComponentError if the commit is unknown, or if it has no lower version with the same schema and output type.
     """
     repository = Repository(component.files[0])
     commit = repository.commit(ref)
@@ -325,15 +325,15 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
     raw = None if blob is None else repository.contents([blob])[blob]
     if _schema_digest(raw, committed.written) != component.digests["schema"]:
         raise _schema_error(component, committed.version)
-    return _put_into(component, committed), commit
+    return _with_committed(component, committed), commit
 
 
-def _put_into(component: Component, committed: CommittedPrompt) -> Component:
+def _with_committed(component: Component, committed: CommittedPrompt) -> Component:
     output, prompt = committed.written.output, committed.written.prompt
     current_output = component.origin.here(component.limits).output if component.origin else None
     if output not in (None, component.output, current_output):  # evals/datasets.json may override the output
         name = f"component '{component.name}' {committed.version}"
-        raise ComponentError(f"{name} had output: {output}, and now it is {component.output}")
+        raise ComponentError(f"{name} had output: {output}, not {component.output}; they cannot be compared")
     digests = {**component.digests, "prompt": prompt.digest}
     return replace(component, version=committed.version, prompt=prompt, digests=digests)
 

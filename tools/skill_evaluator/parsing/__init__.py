@@ -48,7 +48,7 @@ class Expected:
         return isinstance(value, self.types) and not is_schema
 
     def or_type_of(self, truth: Any) -> "Expected":
-        """Return an `Expected` of the truth's type if self is ANY_VALUE and the truth a dict or list, else self."""
+        """Return an `Expected` of the truth's type if self is ANY_VALUE and the truth a dict or list, or self."""
         return Expected((type(truth),)) if self == ANY_VALUE and isinstance(truth, dict | list) else self
 
 
@@ -257,9 +257,9 @@ def read_choice(text: str, options: Sequence[str]) -> Parsed:
 
     The first rule that finds a letter decides. Two letters are `ambiguous`; no letter of an option is `no_option`.
     `whole`: the answer is a letter («(c)», «C) Paris») or an option's text. `stated`: the answer has a statement («The
-    answer is C», «I choose C», «\boxed{C}», `"answer": "C"`); the last statement counts. `line`: the last line that is
-    only a letter or an option's text (`ambiguous` if such lines name every option), or else the only letter that lines
-    begin with. `option_text`: the answer contains the text of one option.
+    answer is C», «I choose C», «\\boxed{C}», `"answer": "C"`); the last statement counts. `line`: a line is only a
+    letter or an option's text; the last such line counts, but lines that name every option are `ambiguous`. Otherwise
+    all lines that begin with a letter begin with the same one. `option_text`: the answer contains one option's text.
 
     >>> read_choice("A is tempting. Final answer: **C**", ("Lyon", "Nice", "Paris"))
     Parsed(value='C', form='stated', problem=None, several=False)

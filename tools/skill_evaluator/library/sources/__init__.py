@@ -35,7 +35,7 @@ _MAX_NAME_CHARS = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceLocation:
-    """The location of a component: its format, root folder and `key` in that folder; `leave_out` has cases to skip."""
+    """The location of a component: its format, root folder and `key` in that folder. `leave_out` is globs of cases."""
 
     name: str
     source: Source
@@ -79,7 +79,7 @@ def recorded_in(leaderboard: Path) -> Recorded:
 
 
 def recorded_rows(leaderboard: bytes) -> Recorded:
-    """Parse the version and digests of each run in a leaderboard. Return [] if it is invalid; `lint` reports that."""
+    """Parse the version and digests of each run in a leaderboard. Return [] if it is invalid."""
     with suppress(ValidationError):
         return [(row.skill_version, row.digests) for row in _Board.model_validate_json(leaderboard).runs]
     return []
@@ -88,7 +88,7 @@ def recorded_rows(leaderboard: bytes) -> Recorded:
 def numbered(digests: Mapping[str, str], recorded: Recorded, below: str | None = None) -> str:
     """Return the highest recorded version with the same prompt and schema digests, or else the next MINOR version.
 
-    With `below`, the next version is a PATCH after the highest recorded version that is lower than `below`.
+    If `below` is set, the next version is the next PATCH of the highest recorded version that is lower than `below`.
 
     >>> numbered({"prompt": "sha256:0123abcd99"}, [("0.2.0+4567abcd", {"prompt": "4567abcd11"})])
     '0.3.0+0123abcd'
@@ -122,7 +122,7 @@ def sources_in(components: Path) -> tuple[DeclaredSource, ...]:
 
 
 def components_of(components: Path, config: Path, default: Path) -> Path:
-    """Return `components`, or `config`/components if `components` is the `default` and settings.yaml has sources."""
+    """Return `components`. If it is the `default` and settings.yaml has sources, return `config`/components."""
     _forget()
     return config / "components" if components == default and load_settings(config).sources else components
 

@@ -70,7 +70,7 @@ class _Evaluator(_OfGitHub):
 
     @property
     def fault(self) -> str:
-        """The reason why the evaluator, or a part of it, has no effect; empty if all parts have one."""
+        """The reason why the evaluator or a part of it has no effect. It is "" if all parts have an effect."""
         if self.string is None:
             return f"a model grades it; {_SENTENCE}" if self.llm is not None or self.uses else _NO_TEXT
         kind, *ignored = [*self.string.texts, *(self.string.model_extra or ())] or [""]
@@ -130,7 +130,7 @@ def _read(tree: FileTree, path: str) -> SourceComponent:
     rules = _rules(file.evaluators or ())
     if len(tests) * len(rules) > _MAX_CHECKS:
         raise ComponentError(f"{location} has {len(tests):,} tests × {len(rules):,} evaluators; split the file")
-    of_tests = [rule for rule in rules if "{{" in rule.text]
+    test_rules = [rule for rule in rules if "{{" in rule.text]
     lines = yaml_lines(text) if tests else {}
     rows: list[tuple[str, int, Row]] = []
     unfilled: list[str] = []
@@ -140,19 +140,19 @@ def _read(tree: FileTree, path: str) -> SourceComponent:
         if len(inputs) < len(prompt.inputs) or not inputs.get(DOCUMENT, "x").strip():
             unfilled.append(str(number))
             continue
-        checks = [check for rule in of_tests if (check := rule.check(test, location))]
+        checks = [check for rule in test_rules if (check := rule.check(test, location))]
         case_id = unique_name(_case_id(test, inputs), ids)
         ids.add(case_id)
         rows.append((case_id, lines.get(("testData", str(number - 1)), 1), {"inputs": inputs, "checks": checks}))
     used = {*prompt.inputs, "id", "name", *(name for rule in rules for name in _VARIABLE.findall(rule.text))}
-    of_all = [check for rule in rules if "{{" not in rule.text and (check := rule.check({}, location))]
+    common_checks = [check for rule in rules if "{{" not in rule.text and (check := rule.check({}, location))]
     return SourceComponent(
         path=path,
         files=(path,),
         prompt=prompt,
         output="json" if file.response_format in ("json_object", "json_schema") else "text",
         schema=_schema(file, location),
-        checks=tuple(validated(DeclaredCheck, check, location, ComponentError) for check in of_all),
+        checks=tuple(validated(DeclaredCheck, check, location, ComponentError) for check in common_checks),
         cases=CaseRows(path=Path(path), rows=rows, name="testData"),
         left_out=(
             *_left_out(file, tests, used, unfilled).left_out(),

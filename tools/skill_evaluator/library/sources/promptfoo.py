@@ -51,7 +51,7 @@ _SILENT = re.compile(  # keys that affect neither calls nor checks
     r"providers|sharing|tags|targets|tests|writeLatestResults"
 )
 _SILENT_IN_TESTS = re.compile(r"vars|assert|options|description|metadata|options\.(disableVar\w+|[ps]\w+fix|provider)")
-_OTHER_WAYS = ("postprocess", "transform", "transformVars", "providerOutput", "prompts", "provider", "providers")
+_CHANGING_KEYS = ("postprocess", "transform", "transformVars", "providerOutput", "prompts", "provider", "providers")
 _NOTHING = "it has no counterpart here"
 _MAX_VALUE_CHARS = 4_000_000
 _PROGRAM = re.compile(r"(?s)exec:.*|.*\.([cm]?[jt]s|py|rb|go|sh|bash|exe|bat|cmd|ps1|pl)(:\w+)?")
@@ -167,7 +167,7 @@ class _Configuration:
                 raise too_many
             try:
                 merged = _merged(default, test)
-                self._refuse_other(merged, _mapping(test.get("options")), _mapping(default.get("options")))
+                self._refuse_changes(merged, _mapping(test.get("options")), _mapping(default.get("options")))
                 for texts in self._variables(merged):
                     values = {name: text for name, text in texts.items() if text.strip() or name != DOCUMENT}
                     if missing_here := [name for name in inputs if name not in values]:
@@ -288,12 +288,12 @@ class _Configuration:
             else:
                 self.leave("entry of tests", "a file of tests has an element that is not a test")
 
-    def _refuse_other(self, test: Mapping[str, Any], options: Mapping[str, Any], default: Mapping[str, Any]) -> None:
+    def _refuse_changes(self, test: Mapping[str, Any], options: Mapping[str, Any], default: Mapping[str, Any]) -> None:
         """Raise ValueError if a test changes the prompt or output. `default` has the options of defaultTest."""
         for name in ("prefix", "suffix"):
             if options.get(name) and options[name] != default.get(name):
                 raise ValueError(f"its options.{name} changes the prompt or the output; set it in defaultTest")
-        for key in _OTHER_WAYS:
+        for key in _CHANGING_KEYS:
             if test.get(key) or (key != "provider" and test["options"].get(key)):
                 raise ValueError(f"its {key} changes the prompt or the output")
         for key in [*test, *(f"options.{name}" for name in test["options"])]:
@@ -318,9 +318,7 @@ class _Configuration:
             yield {name: _filled(text, texts) for name, text in texts.items()}
 
     def models(self) -> dict[str, Any]:
-        """Return `model` and the parameters of the first plain model, or {} without providers. Raise ComponentError if
-        no provider is a plain model.
-        """
+        """Return the first plain model with parameters, {} without providers. Raise ComponentError if none is plain."""
         hints: dict[str, Any] = {}
         refused = []
         for number, entry in enumerate(as_list(self.content.get("providers", self.content.get("targets")))):

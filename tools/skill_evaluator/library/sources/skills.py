@@ -123,7 +123,7 @@ def _version(tree: FileTree, path: str, front: Mapping[str, Any]) -> str | None:
 
 
 def _eval_files(tree: FileTree, skill: str) -> Iterator[str]:
-    """Yield the paths of a skill's eval files: beside it, in folders with its name, and shared files that name it."""
+    """Yield the paths of a skill's eval files: beside it, in folders with its name, and files with its `skill_name`."""
     folder = posixpath.dirname(skill)
     yield from filter(tree.has, (within(folder, f"evals/{_EVALS}"), within(folder, _EVALS)))
     name = posixpath.basename(folder)
@@ -272,7 +272,7 @@ def _check(item: Any) -> dict[str, Any]:
 
 def _read_routing(tree: FileTree) -> SourceComponent:
     cases = _Cases()
-    described = _described(tree, cases)
+    described = _descriptions(tree, cases)
     counts = Counter(name for name, _ in set(described.values()))  # copies of a skill are the same choice
     names = {folder: name if counts[name] == 1 else folder or name for folder, (name, _) in described.items()}
     choices = {names[folder]: description for folder, (_, description) in described.items()}
@@ -280,7 +280,7 @@ def _read_routing(tree: FileTree) -> SourceComponent:
     limit, size = tree.limits.size_of("prompt_bytes"), len(text.encode())
     files = list(filter(_asks_for_skill, tree.paths))
     if not names or not files:
-        raise ComponentError(f"the descriptions of the skills in {tree.where} or the queries for them are missing")
+        raise ComponentError(f"{tree.where} has no {'query files' if names else 'SKILL.md with a description'}")
     if size > limit.max_bytes:
         raise ComponentError(f"the descriptions of the skills in {tree.where} have {size:,} bytes; {limit}")
     by_base = {(posixpath.basename(folder), name) for folder, name in names.items()}
@@ -307,7 +307,7 @@ def _read_routing(tree: FileTree) -> SourceComponent:
     )
 
 
-def _described(tree: FileTree, cases: _Cases) -> dict[str, tuple[str, str]]:
+def _descriptions(tree: FileTree, cases: _Cases) -> dict[str, tuple[str, str]]:
     """Return (name, description) of each skill by folder. Note invalid skills in `cases.skipped` instead."""
     described: dict[str, tuple[str, str]] = {}
     for path in _skills_in(tree):
@@ -326,7 +326,7 @@ def _described(tree: FileTree, cases: _Cases) -> dict[str, tuple[str, str]]:
 
 
 def _owner(path: str, skill_name: Any, names: Mapping[str, str], skill_of_name: Mapping[str, str]) -> str | None:
-    """Return the skill of a query file: of its folder or `skill_name`, or the only one. Return None if unknown."""
+    """Return the skill of a query file, by folder or `skill_name`, or the only skill. Return None if it is unknown."""
     folders = [str(folder) for folder in PurePosixPath(path).parents][:-1]
     owners = [names[folder] for folder in folders if folder in names]
     names_of_file = (posixpath.basename(posixpath.dirname(path)), skill_name)

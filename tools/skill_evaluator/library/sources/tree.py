@@ -116,7 +116,7 @@ def commit_tree(repository: Repository, commit: str, folder: str, limits: Safety
 
 
 def skipped(kind: str, reason: str, count: int = 1) -> str:
-    """Return one line that parts of a kind are not used, with the reason and the number of parts."""
+    """Return the line `left out: …` for unused parts of a kind, with their number and the reason."""
     text = f"left out: {kind}{f' ({count:,})' if count > 1 else ''}: {reason}"
     return " ".join(text.split())
 
@@ -217,15 +217,12 @@ def faultless(prompt: Prompt, path: Path) -> Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A source format: its file names (`looks_for`), and functions to find or read components or list unused files.
+    """A source format: the names of its files, and functions that find and read its components."""
 
-    `find` returns the parts of each component's name by the key that `read` takes.
-    """
-
-    looks_for: str
-    find: Callable[[FileTree], Mapping[str, tuple[str, ...]]]
+    looks_for: str  # file names, for messages
+    find: Callable[[FileTree], Mapping[str, tuple[str, ...]]]  # parts of each component's name, by the key for `read`
     read: Callable[[FileTree, str], SourceComponent]
-    lost: Callable[[FileTree], Iterator[str]] = lambda tree: iter(())
+    lost: Callable[[FileTree], Iterator[str]] = lambda tree: iter(())  # one line per kind of unused files
 
 
 def written_own(front: FrontMatter, prompt: Prompt, path: str, schema: Any = None) -> SourceComponent:

@@ -107,7 +107,7 @@ def test_batch_is_corrected_by_the_errors_on_labelled_pairs() -> None:
 
 
 def test_batch_without_a_known_label_is_refused() -> None:
-    with pytest.raises(JudgeError, match="no label of a pair and dimension of the batch"):
+    with pytest.raises(JudgeError, match="no label whose id and dimension are in the batch"):
         batch_result(batch([judged("p", {})]), labels_of(("other", SAME, None)), 0.6)
     prose = NoUsableOutput(unscored={"not_json": 2}, example="Fine.")
     result = batch_result(batch([judged("p", {}, ())], prose), labels_of(("p", SAME, None)), 0.6)

@@ -129,7 +129,7 @@ def _panel_result(
     compared: Sequence[str] = (),
     agree: Callable[[Any, Any], bool] = eq,
 ) -> PanelResult:
-    """Build the result of a panel. Agreement is measured on the `compared` criteria, or on all if this is empty."""
+    """Build the result of a panel. `compared`: the criteria to measure agreement on; if empty, all criteria."""
     ballots = [
         (votes, decision.verdicts[name])
         for decision in decisions

@@ -88,7 +88,7 @@ class ItemScores(FrozenModel):
 
 
 class CriterionScores(FrozenModel):
-    """The figures of one criterion over all items, the units of the intervals. `score`: the mean, from 1 to `highest`.
+    """The figures of one criterion; their `n` counts items. `score`: the mean score, from 1 to `highest`.
 
     `counts`: judgements by score. `unsure`: judgements below the criterion's confidence threshold. `quoted`: share of
     judgements with a quotation from the texts. `length`: Spearman's ρ of score and output length. `repeats`: share of

@@ -375,11 +375,11 @@ def alerts_of(
         reported = {one.dimension: one.worse for one in judge.dimensions}
         for dimension, allowed in policy.allowed(reported).items():
             reported_rate, row = reported.get(dimension), errors.get(dimension)
-            corrected = None
+            corrected, reason = None, problem
             if reported_rate is not None and row is not None:
                 corrected = statistics.corrected_rate(reported_rate, row.sensitivity, row.specificity)
             if corrected is not None and corrected.value is None:
-                corrected = None
+                corrected, reason = None, "the judge reports corrupted outputs no more often than controls"
             alerts.append(
                 regression.RateAlert.view(
                     row,
@@ -390,7 +390,7 @@ def alerts_of(
                     reported=reported_rate,
                     corrected=corrected,
                     calibration=calibration.judging.id if calibration and calibration.judging else None,
-                    problem="" if corrected else problem,
+                    problem="" if corrected else reason,
                 )
             )
     return alerts

@@ -171,7 +171,7 @@ class Judges:
             dimensions: The dimensions; default: those of the preset.
             preset: Named dimensions: default, chat, code, checklist.
             stakes: `high`: a person must agree before anything ships.
-            against: Compare regression rates with a judge run (folder, id, file).
+            against: Compare regression rates with a judge run: folder, id, file.
             options: See `JudgedOptions`.
 
         Returns:

@@ -97,7 +97,7 @@ def _highest_score(criterion: str, units: Sequence[Unit], declared: int | None) 
 def measure(
     mode: results.LabelMode, criterion: str, units: Sequence[Unit], bar: float, highest: int | None = None
 ) -> results.LabelAgreement:
-    """Measure agreement with people, overall and by stratum. `bar`: minimum κ for trust; `highest`: end of a scale."""
+    """Measure agreement with people, overall and by stratum. `bar`: minimum κ for trust; `highest`: highest score."""
     called = [unit for unit in units if unit.requests]
     called = [unit for unit in called if unit.in_both_orders] or called
     judged = [unit for unit in called if unit.verdict is not None or mode == "pairwise"]

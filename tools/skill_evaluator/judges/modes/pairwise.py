@@ -154,10 +154,10 @@ class PairwiseCriterion(FrozenModel):
     """The figures of one criterion over all matches, or of all criteria together (`overall`).
 
     `wins`, `similar_length` and `longer` are over the pairs of outputs 1 and 2. `wins`: share of wins of output 1, a
-    tie counting half; `similar_length`: the same for lengths that differ by at most 20 %; `longer`: share of wins of
+    tie counting half. `similar_length`: the same for lengths that differ by at most 20 %. `longer`: share of wins of
     the longer output. `counts`: judgements by winner. `disagreed`: ties because the orders differ. `unsure`: judgements
-    with equal orders and a confidence below the threshold. `flips`, `picks_first`, `lean`: see `PositionBias`. `noise`:
-    share of pairs of replicates that differ.
+    whose orders agree with a confidence below the threshold. `flips`, `picks_first`, `lean`: see `PositionBias`.
+    `noise`: share of pairs of replicates that differ.
     """
 
     criterion: Label

@@ -335,8 +335,8 @@ class Judged:
     """A judge run after its calls: its folder, the calls of each judge that has a key, and the results.
 
     `results`: None if not computed. `stopped`: the reasons for calls without an output. `again`: the command that
-    resumes an incomplete judge run, else empty. It is complete if no judge lacks a key or stopped, and each answered
-    the `required_coverage` of its calls.
+    resumes an incomplete judge run, else empty. It is incomplete if a judge lacks its key, stopped, or answered too few
+    calls.
     """
 
     folder: Path

@@ -148,10 +148,7 @@ def select_for_review(doubts: Doubts, sample: int, seed: int) -> list[ReviewItem
 
 
 def decisions_on_scores(judges: Sequence[JudgeScores], criteria: Sequence[Criterion]) -> list[Decision]:
-    """Return a decision on each output: the last judge's score, and all judges' reasons for human review.
-
-    Scores that are two levels apart, or more, are a disagreement.
-    """
+    """Return a decision on each output: the last judge's score, and all judges' reasons for human review."""
     thresholds = {criterion.id: criterion.confidence_threshold for criterion in criteria}
     decisions = []
     for scores in zip(*(judge.items for judge in judges), strict=True):
@@ -169,10 +166,7 @@ def decisions_on_scores(judges: Sequence[JudgeScores], criteria: Sequence[Criter
 
 
 def decisions_on_matches(judges: Sequence[JudgePreferences], criteria: Sequence[Criterion]) -> list[Decision]:
-    """Return a decision on each match: the last judge's verdict, and all judges' reasons for human review.
-
-    A low confidence is a reason only if both orders agree.
-    """
+    """Return a decision on each match: the last judge's verdict, and all judges' reasons for human review."""
     thresholds = {criterion.id: criterion.confidence_threshold for criterion in criteria}
     decisions = []
     for results in zip(*(judge.matches for judge in judges), strict=True):
@@ -351,8 +345,8 @@ def _lines(path: Path, model: type[ModelT]) -> Iterator[tuple[int, ModelT]]:
 def export_labels(queue: ReviewQueue, path: Path) -> tuple[int, int, int]:
     """Write people's labels to a file of labels: the majority answer on pairs, and all scores of outputs.
 
-    They replace the file's labels of the same items. Return the numbers of exported labels, of questions without a
-    majority, and of labelled items that are not random (`is_random`), which are not exported. Raise JudgeError for
+    They replace the file's labels of the same items. Return three numbers: exported labels, questions without a
+    majority, and labelled items that are not exported because they are not random (`is_random`). Raise JudgeError for
     invalid lines, StorageError if writing fails.
     """
     items = queue.items()

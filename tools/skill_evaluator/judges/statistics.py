@@ -167,7 +167,7 @@ def _agreeing_share(replicates: Sequence[Hashable]) -> float | None:
 
 
 def repeatability(repeats: Iterable[Sequence[Hashable]]) -> Estimate:
-    """Return the mean over requests of the share of equal pairs of outputs, 0 to 1. An output of None is skipped."""
+    """Return the mean share of equal pairs of outputs per request, from 0 to 1. An output of None is skipped."""
     return mean_within([same for replicates in repeats if (same := _agreeing_share(replicates)) is not None])
 
 
@@ -247,7 +247,7 @@ def trust_of(table: Floats, bar: float = BAR, weighting: Weighting = "nominal") 
     """Decide whether to trust a judge by the 95 % interval of κ of a confusion table [judge, people].
 
     The judge is trusted if the whole interval is at the bar or above, not trusted if all of it is below, and undecided
-    otherwise. The number of further labels assumes the same shares.
+    otherwise. `more_labels` assumes that the shares stay the same.
     """
 
     def decide(labels: int) -> bool | None:

@@ -181,7 +181,7 @@ def _item(item: OutputItem, judgements: Sequence[ScoreJudgement], criteria: Coll
 
 
 def weighted_summary(scores: Mapping[str, float | None], criteria: Collection[Criterion]) -> float | None:
-    """Return the weighted mean of scores rescaled to 0 to 1. Return None if a criterion has no score."""
+    """Return the weighted mean of the scores, from 0 to 1. Return None if a criterion has no score."""
     shares = []
     for criterion in criteria:
         score = scores[criterion.id]

@@ -117,7 +117,7 @@ def no_usable_output(
 ) -> NoUsableOutput | None:
     """Return the reasons and an example if no output of a judge counts. Return None if one counts or none is expected.
 
-    `unscored`: the outputs that do not count, by reason. `expected`: the number of all outputs. The example is the
+    `unscored`: how many outputs do not count, by reason. `expected`: the number of all outputs. The example is the
     beginning of the first of `texts`.
     """
     if sum(unscored.values()) < expected or not expected:
@@ -361,7 +361,7 @@ def resume_command(request: JudgeRequest, mode: JudgeMode, folder: Path, stopped
 
 
 def requests_of(questions: Sequence[JudgeQuestion]) -> RequestBuilder:
-    """Return the function that builds the request of one of these questions."""
+    """Return a function that finds the request of a question by the question's id."""
     by_id = {question.case_id: question for question in questions}
     return lambda _, question_id: by_id[question_id].request
 

@@ -302,7 +302,7 @@ class ReviewQueue:
         return list(dict.fromkeys(labels))
 
     def add(self, items: Iterable[ReviewItem]) -> list[ReviewItem]:
-        """Append the items that are not queued yet and return them. Raise StorageError if writing fails."""
+        """Append the items that are not queued yet and return them. Raise JudgeError or StorageError."""
         with locked(self.folder / ".reviews.lock"):
             queued = self.items()
             fresh = {item.id: item for item in items if item.id not in queued}

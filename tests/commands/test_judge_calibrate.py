@@ -104,7 +104,7 @@ SCORED, SCORE = '{"id": "s", "scores": {"clear": 3}}', '{"id": "s", "judge": "j"
         (
             ITEM,
             json.dumps(verdict(1, 1, 1)),
-            "verdicts.jsonl:1: items.jsonl has no label of item 'p1' with human or criteria",
+            "verdicts.jsonl:1: item 'p1' has no label with human or criteria in items.jsonl",
         ),
         ('{"id": "s", "scores": {"clear": 11}}', SCORE, "got 11 at scores.clear[0]"),
     ],

@@ -107,7 +107,7 @@ def test_batch_is_corrected_by_the_errors_on_labelled_pairs() -> None:
 
 
 def test_batch_without_a_known_label_is_refused() -> None:
-    with pytest.raises(JudgeError, match="no label of a pair and dimension of the batch"):
+    with pytest.raises(JudgeError, match="no label whose id and dimension are in the batch"):
         batch_result(batch([judged("p", {})]), labels_of(("other", SAME, None)), 0.6)
     prose = NoUsableOutput(unscored={"not_json": 2}, example="Fine.")
     result = batch_result(batch([judged("p", {}, ())], prose), labels_of(("p", SAME, None)), 0.6)
@@ -140,3 +140,15 @@ def test_measured_rate_alerts_if_its_interval_is_above_the_limit(
     policy = JudgePolicy(alert_above={"completeness": limit})
     (alert,) = alerts_of([judge], prompts_of("sha256:1").prompts, policy, calibration)
     assert (alert.above, problem in alert.problem, alert.corrected is None) == (above, True, above is None)
+
+
+def test_judge_that_detects_nothing_gives_no_alert_but_a_problem() -> None:
+    summary = DimensionSummary.model_construct(dimension="completeness", worse=rate(30, 40))
+    judge = JudgeRegressions.model_construct(judge=JUDGE, dimensions=[summary])
+    row = DimensionDetection(dimension="completeness", sensitivity=rate(10, 20), specificity=rate(20, 40))
+    tested = JudgeResult(judge="m", record=JUDGE, detection=DetectionResult(dimensions=[row]))
+    calibration = JudgeCalibration.model_construct(judging=prompts_of("sha256:1"), judges=[tested])
+    policy = JudgePolicy(alert_above={"completeness": 0.1})
+    (alert,) = alerts_of([judge], prompts_of("sha256:1").prompts, policy, calibration)
+    assert (alert.above, alert.corrected) == (None, None)
+    assert alert.problem == "the judge reports corrupted outputs no more often than controls"

@@ -171,7 +171,7 @@ class Judges:
             dimensions: The dimensions; default: those of the preset.
             preset: Named dimensions: default, chat, code, checklist.
             stakes: `high`: a person must agree before anything ships.
-            against: Compare rates with an earlier judge run: folder, id or file.
+            against: Compare regression rates with a judge run: folder, id, file.
             options: See `JudgedOptions`.
 
         Returns:
@@ -288,7 +288,7 @@ class Judges:
 
     def review_page(self, port: int = 0) -> ReviewServer:
         """Return the server of the review page, which only this machine can reach. Port 0 selects a free port."""
-        queue = queue_in(self.config, begun=True)
+        queue = queue_in(self.config, must_exist=True)
         queue.labels(queue.items())  # reports an invalid label before the page is opened
         return ReviewServer(queue, port)
 
@@ -299,7 +299,7 @@ class Judges:
         drawn at random are exported; if there is none, the file is not written. Return the number of lines exported, of
         questions without a majority, and of labelled items that were not drawn at random.
         """
-        return export_labels(queue_in(self.config, begun=True), file)
+        return export_labels(queue_in(self.config, must_exist=True), file)
 
 
 def run_judges(

@@ -67,10 +67,10 @@ def mean_within(values: Sequence[float], low: float = 0.0, high: float = 1.0) ->
 
 
 def difference(minuend: Estimate, subtrahend: Estimate) -> Estimate:
-    """Return minuend − subtrahend of two independent rates, with an interval from their intervals (MOVER).
+    """Return minuend − subtrahend of two independent figures, with an interval from their intervals (MOVER).
 
-    Newcombe 1998, method 10 (doi:10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I). n is the smaller
-    of both. The value is None if a rate is undefined.
+    Newcombe 1998, method 10 (doi:10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I). n is the smaller of
+    both. The value is None if a figure has no value or no interval.
     """
     n = min(minuend.n, subtrahend.n)
     if minuend.value is None or subtrahend.value is None or minuend.ci95 is None or subtrahend.ci95 is None:
@@ -88,9 +88,9 @@ def corrected_rate(reported: Estimate, sensitivity: Estimate, specificity: Estim
     negatives that it does not report. The value is None if the judge reports known positives no more often than known
     negatives. Return None if a rate is undefined.
 
-    Rogan and Gladen 1978 (doi:10.1093/oxfordjournals.aje.a112510). The interval is from a bootstrap that draws the
-    rates from Beta(count + ½, n − count + ½), or a uniform rate if the drawn judge is no better than chance. At 0 and 1
-    it is at least as wide as the bound of n trials with a judge that never errs.
+    Rogan and Gladen 1978 (doi:10.1093/oxfordjournals.aje.a112510). The interval is a bootstrap: each rate is drawn from
+    Beta(count + ½, n − count + ½). In draws with TPR + TNR ≤ 1 the result is uniform in [0, 1]. With u =
+    `stats.unseen_share(n)`, the interval begins at 1 − u or below and ends at u or above.
 
     >>> true = corrected_rate(rate(30, 100), rate(45, 50), rate(90, 100))
     >>> round(true.value, 3), [round(bound, 2) for bound in true.ci95]
@@ -167,7 +167,7 @@ def _agreeing_share(replicates: Sequence[Hashable]) -> float | None:
 
 
 def repeatability(repeats: Iterable[Sequence[Hashable]]) -> Estimate:
-    """Return the mean over requests of the share of equal pairs of outputs, 0 to 1. An output of None is skipped."""
+    """Return the mean share of equal pairs of outputs per request, from 0 to 1. An output of None is skipped."""
     return mean_within([same for replicates in repeats if (same := _agreeing_share(replicates)) is not None])
 
 
@@ -202,9 +202,10 @@ def cohen_kappa(table: Floats, weighting: Weighting = "nominal") -> Estimate:
     v is the weight of a disagreement: 1 (nominal), or the distance between two ordered categories (linear). Range −1 to
     1, 1 is best, 0 is chance; undefined for an empty table and if both raters always chose the same category.
 
-    Cohen 1960 (doi:10.1177/001316446002000104) and 1968 (doi:10.1037/h0026256); standard error by Fleiss, Cohen and
-    Everitt 1969 (doi:10.1037/h0028106), on Fisher's z scale, widened as if half a unit more had changed from agreement
-    to full disagreement. At 1 and −1 the interval is the bound on the share of disagreements that n units do not show.
+    Cohen 1960 (doi:10.1177/001316446002000104) and 1968 (doi:10.1037/h0026256). The interval is computed on Fisher's z
+    scale. The standard error by Fleiss, Cohen and Everitt 1969 (doi:10.1037/h0028106) is combined with the effect of
+    half a unit that changes from agreement to full disagreement. If κ is ±1, the interval assumes that the share
+    `stats.unseen_share(n)` of the units changes in this way.
     """
     import numpy as np
 
@@ -235,7 +236,7 @@ def _on_fisher_scale(value: float, step: float, n: int) -> Estimate:
 
 
 class Trust(FrozenModel):
-    """Whether κ with human labels reaches a bar. `trusted`: null if undecided; `more_labels` more would then decide."""
+    """Whether κ with human labels reaches a bar; null if undecided. `more_labels`: further labels that would decide."""
 
     kappa: Estimate
     trusted: bool | None
@@ -246,7 +247,7 @@ def trust_of(table: Floats, bar: float = BAR, weighting: Weighting = "nominal") 
     """Decide whether to trust a judge by the 95 % interval of κ of a confusion table [judge, people].
 
     The judge is trusted if the whole interval is at the bar or above, not trusted if all of it is below, and undecided
-    otherwise. The number of further labels assumes the same shares.
+    otherwise. `more_labels` assumes that the shares stay the same.
     """
 
     def decide(labels: int) -> bool | None:
@@ -265,7 +266,7 @@ def spearman(x: Sequence[float], y: Sequence[float]) -> Estimate:
 
     Both are None for fewer than four pairs of values or if one variable is constant. The interval is computed on
     Fisher's z scale with the standard error √((1 + ρ² ÷ 2) ÷ (n − 3)): Bonett and Wright 2000 (doi:10.1007/BF02294183).
-    If ρ is 1 or −1, it is computed for ranks in which two neighbours are exchanged, and then extended to ρ.
+    If ρ is ±1, it is the interval of the next possible ρ (two neighbouring ranks exchanged), extended to ρ.
     """
     n = len(x)
     if n < 4 or len(set(x)) < 2 or len(set(y)) < 2:

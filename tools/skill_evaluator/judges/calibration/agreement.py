@@ -50,10 +50,10 @@ def label_results(
     scales: Mapping[str, int] = MappingProxyType({}),
     families: Mapping[str, str] = MappingProxyType({}),
 ) -> list[results.JudgeResult]:
-    """Measure each judge's agreement with human labels and its biases. `bar`: minimum κ for trust.
+    """Compare the verdicts of each judge with human labels. Return one result for each judge.
 
-    `scales` has the highest score by criterion, `families` the family by model id. A judge without a usable verdict
-    gets the reasons (`unusable`) instead.
+    `bar`: minimum κ for trust. `scales`: highest score by criterion. `families`: family by model id. If no verdict of a
+    judge counts, its result has the reasons (`unusable`) and no figures. Raise JudgeError for a score above its scale.
     """
     rows = []
     for judge, lines in by_key((one.judge, one) for one in verdicts).items():
@@ -84,7 +84,7 @@ def _unusable_judge(lines: Sequence[judging.StoredLine]) -> judging.NoUsableOutp
 
 
 def _highest_score(criterion: str, units: Sequence[Unit], declared: int | None) -> int:
-    """Return `declared`, or if None the end of the shortest scale that fits. Raise JudgeError for a higher score."""
+    """Return `declared` or, if None, the end of the shortest scale that contains all scores."""
     scores = (score for unit in units for score in (*unit.people, *(unit.requests[0] if unit.verdict else ())))
     highest = max(score or 1 for score in scores)
     if declared is not None and highest > declared:
@@ -97,7 +97,7 @@ def _highest_score(criterion: str, units: Sequence[Unit], declared: int | None) 
 def measure(
     mode: results.LabelMode, criterion: str, units: Sequence[Unit], bar: float, highest: int | None = None
 ) -> results.LabelAgreement:
-    """Measure agreement on a criterion, also by stratum. `bar`: minimum κ for trust; `highest`: end of the scale."""
+    """Measure agreement with people, overall and by stratum. `bar`: minimum κ for trust; `highest`: highest score."""
     called = [unit for unit in units if unit.requests]
     called = [unit for unit in called if unit.in_both_orders] or called
     judged = [unit for unit in called if unit.verdict is not None or mode == "pairwise"]
@@ -133,7 +133,7 @@ def _is_positive(verdict: Any, mode: results.LabelMode, highest: int | None) -> 
 
 
 def _table(units: Sequence[Unit], highest: int | None) -> statistics.Floats:
-    """Count the units by judge verdict (rows) and human label (columns). Several labels of a unit share its weight."""
+    """Count the units by judge verdict (row) and human label (column). Each of n labels of a unit counts 1 ÷ n."""
     labels = dict.fromkeys(label for unit in units for label in (unit.verdict, *unit.people))
     categories = list(labels) if highest is None else list(range(1, highest + 1))
     table = statistics.confusion([], [], categories)
@@ -164,7 +164,7 @@ def _confidence(units: Sequence[Unit]) -> results.MeanConfidence | None:
 
 
 def pair_biases(units: Sequence[Unit], own_models: Collection[str]) -> list[results.BiasResult]:
-    """Return position and length bias, self-preference, noise if defined. `own_models`: ids of the judge's family."""
+    """Return the biases of a judge on labelled pairs, without undefined ones. `own_models`: models of its family."""
     longer, own_family = list[tuple[Unit, int]](), list[tuple[Unit, int]]()
     for unit in units:
         if isinstance(unit.line, LabelledPair) and unit.requests:
@@ -200,7 +200,7 @@ def _win_share(winner: object, output: int) -> float:
 def score_biases(
     criterion: str, units: Sequence[Unit], highest: int, own_models: Collection[str]
 ) -> list[results.BiasResult]:
-    """Return leniency, length bias, self-preference and noise if defined. `own_models`: ids of the judge's family."""
+    """Return the biases of a judge on scored outputs, without undefined ones. `own_models`: models of its family."""
     scored = [(unit, unit.line) for unit in units if unit.verdict is not None and isinstance(unit.line, ScoredItem)]
     lengths = [(len(item.output), unit.verdict - unit.label) for unit, item in scored if item.output is not None]
     gaps: dict[bool, list[float]] = {True: [], False: []}
@@ -230,10 +230,10 @@ def _bias_rows(
 
 
 def with_probe(name: str, labels: Labels) -> Labels:
-    """Add the text of a probe to each scored output, to the worse output of each pair, and to output 1 of a tie.
+    """Return copies of the labels, with the text of a probe after one output of each label.
 
-    The new ids end in `/` and the probe's name. JSON outputs and pairs without `human` are skipped. Raise JudgeError
-    for an unknown probe.
+    In a pair this is the output that people did not prefer (output 1 of a tie). The ids of the copies end in `/` and
+    the probe's name. JSON outputs and pairs without `human` are skipped. Raise JudgeError for an unknown probe.
     """
     if name not in PROBES:
         raise JudgeError(f"no probe '{name}' {nearest(name, PROBES)}")
@@ -254,7 +254,7 @@ def _worse_output(pair: LabelledPair) -> int:
 def probe_biases(
     names: Iterable[str], labels: Labels, verdicts: Sequence[judging.StoredLine], scales: Mapping[str, int]
 ) -> list[results.BiasResult]:
-    """Return the shift of a judge's verdicts that each probe causes; `scales` has the highest score by criterion."""
+    """Return the bias that each probe causes in a judge's verdicts. `scales`: the highest score by criterion."""
     rows = []
     unprobed = join_labels(labels, verdicts)
     for name in dict.fromkeys(names):
@@ -280,15 +280,16 @@ def _values_by_item(units: Iterable[Unit]) -> dict[str, float]:
     }
 
 
-def _reports(pair: regression.PairResult) -> dict[str, bool]:
-    """Return a flag by dimension and for `any`: True if the judge reports a regression; {} if no verdict is usable."""
+def _reported_regressions(pair: regression.PairResult) -> dict[str, bool]:
+    """Return whether the judge reports a regression, by dimension and for `any`. Return {} if no dimension counts."""
     reports = {one.dimension: one.verdict == _WORSE for one in pair.counted}
     return {**reports, results.ANY: any(reports.values())} if reports else {}
 
 
 def detection_of(pairs: Sequence[CorruptedPair], judged: Sequence[regression.PairResult]) -> results.DetectionResult:
     """Measure a judge on corrupted pairs and controls. `judged`: the judge's results in the order of `pairs`."""
-    reports = [(pair, report) for pair, result in zip(pairs, judged, strict=True) if (report := _reports(result))]
+    results_by_pair = zip(pairs, judged, strict=True)
+    reports = [(pair, report) for pair, result in results_by_pair if (report := _reported_regressions(result))]
     dimensions = []
     for name in (*sorted({pair.dimension for pair, _ in reports if pair.dimension}), results.ANY):
         reported = [(pair, report.get(name, False)) for pair, report in reports]
@@ -316,7 +317,7 @@ def batch_result(judge: regression.JudgeRegressions, labels: Labels, bar: float)
     rows = [(pair.id, one) for pair in judge.pairs for one in pair.counted]
     labelled = [(one, label_of[name, one.dimension]) for name, one in rows if (name, one.dimension) in label_of]
     if not labelled:
-        raise JudgeError(f"{labels.path} has no label of a pair and dimension of the batch")
+        raise JudgeError(f"{labels.path} has no label whose id and dimension are in the batch")
     units = by_key((one.dimension, _labelled_unit(one, label)) for one, label in labelled)
     by_dimension = by_key((one.dimension, one) for _, one in rows)
     agreement = {name: measure("regression", name, units[name], bar) for name in by_dimension if name in units}
@@ -363,10 +364,10 @@ def alerts_of(
     policy: JudgePolicy,
     calibration: results.JudgeCalibration | None,
 ) -> list[regression.RateAlert]:
-    """Return one alert for each judge and each dimension that has a limit, exceeded or not.
+    """Return an alert for each judge and each dimension with a limit, even if the limit is not exceeded.
 
-    It compares the rate of regressions, corrected by the calibration, with the limit. If there is no corrected rate,
-    `above` is None and `problem` has the reason.
+    The alert compares the corrected rate of regressions with the limit. If there is no corrected rate, `above` is None
+    and `problem` has the reason.
     """
     alerts = []
     for judge in judges:
@@ -374,11 +375,11 @@ def alerts_of(
         reported = {one.dimension: one.worse for one in judge.dimensions}
         for dimension, allowed in policy.allowed(reported).items():
             reported_rate, row = reported.get(dimension), errors.get(dimension)
-            corrected = None
+            corrected, reason = None, problem
             if reported_rate is not None and row is not None:
                 corrected = statistics.corrected_rate(reported_rate, row.sensitivity, row.specificity)
             if corrected is not None and corrected.value is None:
-                corrected = None
+                corrected, reason = None, "the judge reports corrupted outputs no more often than controls"
             alerts.append(
                 regression.RateAlert.view(
                     row,
@@ -389,7 +390,7 @@ def alerts_of(
                     reported=reported_rate,
                     corrected=corrected,
                     calibration=calibration.judging.id if calibration and calibration.judging else None,
-                    problem="" if corrected else problem,
+                    problem="" if corrected else reason,
                 )
             )
     return alerts
@@ -398,7 +399,7 @@ def alerts_of(
 def _measured_errors(
     judge: judging.JudgeRecord, prompts: Sequence[PromptIdentity], calibration: results.JudgeCalibration | None
 ) -> tuple[Mapping[str, results.DimensionDetection], str]:
-    """Return a judge's corruption test by dimension, and the message for a dimension that the test lacks."""
+    """Return the detection by dimension, and the `problem` of an alert on a dimension without a detection."""
     if calibration is None or calibration.judging is None:
         return {}, "name the results of `judge calibrate --corrupt N` as policy.judge.calibration in settings.yaml"
     measured = {(one.judge, one.record.settings): one.detection for one in calibration.judges if one.record}

@@ -51,7 +51,7 @@ class Corruption(NamedTuple):
 
 
 def corrupt(outputs: Sequence[OutputItem], count: int, seed: int) -> list[CorruptedPair]:
-    """Return up to `count` corrupted pairs, alternating between the kinds, and up to twice as many controls."""
+    """Return up to `count` corrupted pairs of alternating kinds, then up to two controls for each of them."""
     kinds = [_pairs_of_kind(name, outputs, seed) for name in CORRUPTIONS]
     in_turns = (pair for pairs in zip_longest(*kinds) for pair in pairs if pair is not None)
     corrupted = list(islice(in_turns, count))

@@ -1,4 +1,4 @@
-"""Read human labels and judges' verdicts from JSON Lines, and join them by item. Outputs are optional in both."""
+"""Read human labels and judges' verdicts from JSON Lines, and join them by item."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ class LabelledItem(StrictModel):
     input: str | None = None
 
     def as_item(self, kind: type[ItemT]) -> ItemT:
-        """Return the item as a `kind` for judges. Raise JudgeError if the label lacks a text that `kind` requires."""
+        """Convert the label into an item to judge. Raise JudgeError if the label lacks a text that `kind` requires."""
         try:
             return kind.model_validate(self.model_dump(exclude_none=True))
         except ValidationError as problem:
@@ -132,7 +132,10 @@ def _parse_label(value: Any) -> LabelLine:
 
 
 def read_verdicts(path: Path, labels: Labels) -> list[StoredLine]:
-    """Read the verdicts on labelled items; print the number of skipped items. Raise JudgeError if all are skipped."""
+    """Read the verdicts on labelled items. Skip other items and print their number.
+
+    Raise JudgeError if all items are skipped, or for an invalid or repeated line.
+    """
     labelled = {(line.mode, line.id) for line in labels.lines if isinstance(line, LabelledPair | ScoredItem)}
     verdicts, unlabelled = list[StoredLine](), dict[str, tuple[int, str]]()
     for number, line in _unique_lines(path, _parse_verdict):
@@ -143,7 +146,7 @@ def read_verdicts(path: Path, labels: Labels) -> list[StoredLine]:
             unlabelled.setdefault(line.id, (number, keys))
     for name, (number, keys) in unlabelled.items():
         if not verdicts:
-            raise JudgeError(f"{path}:{number}: {labels.path} has no label of item '{name}' with {keys}")
+            raise JudgeError(f"{path}:{number}: item '{name}' has no label with {keys} in {labels.path}")
     if unlabelled:
         print(f"{counted(len(unlabelled), 'item')} of {path} without a label in {labels.path} skipped", file=sys.stderr)
     return verdicts
@@ -167,10 +170,10 @@ def _unique_lines(path: Path, check: Callable[[Any], LineT]) -> Iterator[tuple[i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """The human labels (`people`) of an item on one criterion, and a judge's verdicts.
+    """An item with its human labels (`people`) and a judge's verdicts on one criterion.
 
-    `requests` has the verdicts by order and replicate. `verdict` joins the first replicate of each order called: "tie"
-    if they differ, None if one could not be parsed or there is none.
+    `requests` has a list for each order that was judged, with a verdict for each replicate. `verdict` combines the
+    first replicates: "tie" if the orders differ, None if one of them does not count or if there is none.
     """
 
     line: LabelledPair | ScoredItem | None = None
@@ -191,7 +194,7 @@ class Unit:
 
 
 def join_labels(labels: Labels, verdicts: Iterable[StoredLine]) -> dict[tuple[LabelMode, str], list[Unit]]:
-    """Return the labelled items with a judge's verdicts on them, by mode and criterion."""
+    """Return a unit for each labelled item, also without a verdict, by mode and criterion."""
     answers = by_key(_answers_by_criterion(sorted(verdicts, key=lambda verdict: verdict.replicate)))
     return by_key(
         ((line.mode, criterion), _unit(line, people, answers.get((line.mode, criterion, line.id), [])))

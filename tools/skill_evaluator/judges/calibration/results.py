@@ -35,10 +35,11 @@ class MeanConfidence(FrozenModel):
 class LabelAgreement(FrozenModel):
     """Agreement of a judge with human labels on one criterion, over all items and by `strata`.
 
-    `labels` counts labelled items, `n` those with a verdict; on pairs an `unusable` output counts in `n` as
-    disagreement. `agreement`: share of verdicts equal to the human label. `correlation`: Spearman's ρ with the mean
-    human score. `sensitivity` and `specificity`: true positive and negative rates; positive is output 1 (negative:
-    output 2), a score above the middle of the scale, a regression, or a sentence that holds.
+    `labels`: number of labelled items. `n`: number of verdicts compared with a label. `unusable`: number of verdicts
+    that do not count; only pairs include them in `n`, as disagreement. `agreement`: share of verdicts equal to the
+    label. `correlation`: Spearman's ρ with the mean human score. `sensitivity`, `specificity`: true positive and true
+    negative rate. Positive is output 1 (negative: output 2), a score above the middle of the scale, a regression, or a
+    sentence that holds.
     """
 
     mode: LabelMode
@@ -59,12 +60,14 @@ class LabelAgreement(FrozenModel):
 class BiasResult(FrozenModel):
     """The bias of a judge's verdicts from one cause. `shift` is from −1 to 1.
 
-    `position`: share of verdicts for the output shown first, minus that for the output shown second. `length`: of
-    pairs, the judge's preference for the longer output minus the human one; of scores, ρ of length and the judge's
-    error. `self_preference`: of pairs, the judge's preference for the output of its own family minus the human one; of
-    scores, the error on outputs of its own family minus that on others. `noise`: share of pairs of replicates that
-    differ. Other causes: the mean shift as a share of the scale. `present`: whether the interval of `shift` excludes 0
-    (null: no interval).
+    `position`: share of verdicts for the output shown first, minus that for the other output. `length`: preference for
+    the longer output of a pair, minus the human one; or ρ of output length and score error. `self_preference`:
+    preference for an output of the judge's own family, minus the human one; or score error on such outputs, minus that
+    on others. `noise`: share of pairs of replicates that differ. `leniency`: mean score error as a share of the scale.
+    A probe: mean change of the verdict as a share of the scale.
+
+    Score error: the judge's score minus the human one. `present`: whether the interval of `shift` excludes 0 (null: no
+    interval).
     """
 
     bias: Label
@@ -99,7 +102,7 @@ class DimensionRate(FrozenModel):
 
 
 class BatchResult(FrozenModel):
-    """The rates of a batch. `too_few`: under 100 pairs. `rated`: labels by human severity, then the judge's."""
+    """The rates of a batch. `too_few`: under 100 pairs. `rated`: counts by human severity, then by the judge's."""
 
     pairs: NonNegativeInt
     too_few: bool
@@ -109,7 +112,7 @@ class BatchResult(FrozenModel):
 
 
 class SentenceErrors(FrozenModel):
-    """Counts of settled and of right verdicts by human label: holds (`yes`) or not (`no`). `lost`: not settled."""
+    """Counts of verdicts on sentences that hold (`yes`) or not (`no`), and of the right ones. `lost`: not settled."""
 
     yes: NonNegativeInt = 0
     yes_right: NonNegativeInt = 0
@@ -123,7 +126,7 @@ class SentenceErrors(FrozenModel):
         return self.yes + self.no
 
     def corrected(self, passed: int, n: int) -> Estimate | None:
-        """Return `passed` ÷ `n` outputs, corrected for the judge's errors. Return None if a kind of label is absent."""
+        """Return the share of passed outputs, corrected for the judge's errors. Return None if it is undefined."""
         return corrected_rate(rate(passed, n), rate(self.yes_right, self.yes), rate(self.no_right, self.no))
 
 
@@ -141,10 +144,7 @@ class JudgeResult(FrozenModel):
 
 
 class JudgeCalibration(FrozenModel):
-    """The calibration of all judges. `judging` is null if `--verdicts` or `--batch` read stored results.
-
-    The `record` of a judge is null if its verdicts were read by `--verdicts`.
-    """
+    """The calibration of all judges. `judging`: the judge run; null with `--verdicts` or `--batch`."""
 
     bar: float
     judging: JudgeRunHead | None = None

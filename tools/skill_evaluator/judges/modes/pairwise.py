@@ -115,7 +115,7 @@ class OrderJudgement(Judgement):
 
 
 class PairJudgement(FrozenModel):
-    """The joint verdict of both orders on a criterion or overall. `winner` and `agreed` are null unless both count."""
+    """A judge's verdict on a criterion or overall. `winner` and `agreed` are null unless both orders have a winner."""
 
     criterion: Label
     replicate: NonNegativeInt
@@ -153,11 +153,11 @@ def winner_of(share: float | None) -> Preferred | None:
 class PairwiseCriterion(FrozenModel):
     """The figures of one criterion over all matches, or of all criteria together (`overall`).
 
-    `wins`: share of wins of output 1, a tie counting half; `similar_length`: the same for pairs whose lengths differ by
-    at most 20 %; `longer`: share of wins of the longer output; all three over pairs of outputs 1 and 2 only.
-    `counts`: judgements by winner; `disagreed`: ties because the orders differ; `unsure`: judgements that agree in both
-    orders, with confidence below the threshold. `flips`, `picks_first`, `lean`: see `PositionBias`. `noise`: share of
-    pairs of replicates that differ.
+    `wins`, `similar_length` and `longer` are over the pairs of outputs 1 and 2. `wins`: share of wins of output 1, a
+    tie counting half. `similar_length`: the same for lengths that differ by at most 20 %. `longer`: share of wins of
+    the longer output. `counts`: judgements by winner. `disagreed`: ties because the orders differ. `unsure`: judgements
+    whose orders agree with a confidence below the threshold. `flips`, `picks_first`, `lean`: see `PositionBias`.
+    `noise`: share of pairs of replicates that differ.
     """
 
     criterion: Label
@@ -327,7 +327,7 @@ def _criterion_figures(
 
 
 def rank_outputs(results: Sequence[tuple[str, Sequence[str], float | None]]) -> dict[str, Estimate]:
-    """Return the win rates of outputs by name, best first. A result: item id, two names, the first's share of wins."""
+    """Return the win rate by output name, best first. `results`: item id, two names and the first's share of wins."""
     shares: dict[str, dict[str, list[float]]] = {}  # keys: name, item
     for item, (first, second), share in results:
         if share is not None:
@@ -341,7 +341,7 @@ VERDICTS = "verdicts.jsonl"
 
 
 def verdicts_of(judge: JudgePreferences) -> Iterator[StoredVerdict]:
-    """Yield the lines of verdicts.jsonl for items with two outputs: one per order and replicate that was called."""
+    """Yield the lines of verdicts.jsonl: one per order and replicate that was called. Skip items with named outputs."""
     for match in pair_results(judge.matches):
         for replicate, judgements in by_key((one.replicate, one) for one in match.judgements).items():
             *criteria, overall = judgements

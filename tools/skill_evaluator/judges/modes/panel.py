@@ -58,8 +58,7 @@ def panel_scores(judges: Sequence[JudgeScores], criteria: Sequence[Criterion], w
 def panel_preferences(judges: Sequence[JudgePreferences], criteria: Sequence[str], weights: Weights) -> PanelResult:
     """Combine the judges' winners by weighted majority, by criterion and overall.
 
-    Without a majority (more than half of the judges' weight) the winner is a tie; without any judge's verdict it is
-    None.
+    Without a majority (more than half of the judges' weight) the winner is a tie. It is None if no judge has a verdict.
     """
     decisions = []
     for results in _results_by_item(judges, [judge.matches for judge in judges]):
@@ -129,7 +128,7 @@ def _panel_result(
     compared: Sequence[str] = (),
     agree: Callable[[Any, Any], bool] = eq,
 ) -> PanelResult:
-    """Build the result of a panel. Agreement is measured on the `compared` criteria, or on all if this is empty."""
+    """Build the result of a panel. `compared`: the criteria to measure agreement on; if empty, all criteria."""
     ballots = [
         (votes, decision.verdicts[name])
         for decision in decisions

@@ -1,4 +1,4 @@
-"""`judge regression`: the questions on pairs in both orders, findings, verdicts, the rates of a batch, the decision."""
+"""`judge regression`: a judge finds regressions in pairs of outputs; code combines its findings and decides."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -192,9 +192,9 @@ class RegressionAnswer(FrozenModel):
 def read_answer(
     text: str | Unscored, item: RegressionItem, rules: ship_rules.ShipRules, order: Order = 1, replicate: int = 0
 ) -> RegressionAnswer:
-    """Return the last complete answer in a judge's output that copies no judged text, else an unscored answer.
+    """Read the last complete answer in a judge's output. Return an unscored answer if there is none.
 
-    `rules` have the dimensions of the item.
+    An answer that is copied from a judged text does not count. `rules` have the dimensions of the item.
     """
     judged = (item.input, item.baseline_output, item.candidate_output)
     answer = last_valid_verdict(text, lambda value: _check_answer(value, item, rules), judged)
@@ -262,11 +262,12 @@ def _mismatches(conclusion: Conclusion, rules: ship_rules.ShipRules, *, complete
 
 
 class DimensionResult(FrozenModel):
-    """The verdict in a dimension: `uncertain` if the orders disagree, or if one has no usable judge output.
+    """A judge's verdict on a pair in one dimension.
 
-    But if the only usable order finds a regression of high impact, the verdict is *worse*. `by_order`: the majority of
-    the replicates in each order, null if none is usable. `confidence`: the mean over both orders of the majority's
-    share; if uncertain 0.5, or 0 if no judge output is usable. `verified` is null unless the verdict is worse.
+    It is `uncertain` if the orders disagree or one has no usable output. Exception: a regression of high impact in the
+    only usable order counts. `by_order`: the majority of the replicates in each order, null without a usable output.
+    `confidence`: the majority's share of the replicates, averaged over both orders; 0.5 if uncertain, 0 without a
+    usable output. `verified` is null unless the verdict is worse.
     """
 
     dimension: Label
@@ -283,7 +284,7 @@ class DimensionResult(FrozenModel):
 
 
 class PairResult(FrozenModel):
-    """A judge's verdict on one pair; the first of the `reasons` decided. A null decision or regression is unknown."""
+    """A judge's verdict on one pair. The first of the `reasons` decided. Fields that are unknown are null."""
 
     id: Label
     stratum: Label
@@ -329,11 +330,12 @@ class DimensionSummary(FrozenModel):
 
 
 class JudgeRegressions(JudgeFigures):
-    """The verdicts of one judge. The shares of `decisions` and `flips` are over the pairs whose two orders both count.
+    """The verdicts of one judge. `decisions` and `flips` are shares of the pairs with usable outputs in both orders.
 
-    `undecided` counts pairs without a usable output. `lean`, from -1 to 1, is the advantage of the output shown first.
-    `mismatches` counts outputs whose conclusion contradicts their findings. `unverified`: share of regressions without
-    a quotation that shows the difference.
+    `undecided`: pairs without a usable output. `lean`: advantage of the output shown first, from −1 to 1. `repeats`:
+    share of equal replicates. `unverified`: share of regressions without a quotation that shows the difference.
+    `answers`: outputs of the judge. `mismatches`: outputs by the field of the conclusion that contradicts the findings.
+    `unrequested`: findings by dimension that was not requested. `severity`: pairs by severity.
     """
 
     declared_strong: bool
@@ -390,10 +392,7 @@ class RateChange(FrozenModel):
 
 
 class RegressionResults(ModeResults):
-    """The results of `judge regression`. `baseline` and `candidate` are the ids of the compared runs.
-
-    `changes` compares the rates of regressions with those of the judge run `against`.
-    """
+    """The results of `judge regression`. `changes`: the changes of rates since the judge run `against`."""
 
     judges: list[JudgeRegressions]
     baseline: RunId | None = None
@@ -437,8 +436,8 @@ def combine_orders(
 ) -> PairResult:
     """Combine a judge's outputs on a pair over both orders and all replicates. `rules` have the item's dimensions.
 
-    The majority of an order's replicates decides the order. If the orders disagree, the verdict is *uncertain* and a
-    person decides. A regression of high impact blocks even if the other order has no usable output.
+    In each order the majority of the replicates counts. If the orders disagree, the verdict is *uncertain* and a person
+    decides. A regression of high impact blocks even if the other order has no usable output.
     """
     if item.identical:
         findings = [DimensionFinding(dimension=dimension.name, verdict="same") for dimension in rules.dimensions]
@@ -505,7 +504,7 @@ def _combine_dimension(name: str, answers: Sequence[RegressionAnswer]) -> Dimens
 
 
 def _majority_finding(findings: Sequence[DimensionFinding]) -> tuple[ship_rules.Finding, float] | None:
-    """Return the majority and its share; a tie gives *same* and half the share. Return None if `findings` is empty."""
+    """Return the majority verdict and its share; for a tie *same* and half the share. Return None if there is none."""
     if not findings:
         return None
     (verdict, votes), *others = Counter(finding.verdict for finding in findings).most_common(2)

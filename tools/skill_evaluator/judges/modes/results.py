@@ -39,9 +39,9 @@ class JudgeFigures(FrozenModel):
 class Decision(FrozenModel):
     """The verdict on an item: a ship decision, a winner, the first output's share of wins, or a score from 0 to 1.
 
-    `names` are the names of a match's two outputs. `reasons` explain the verdict, or send the item to human review.
-    The verdict of a panel has `verdicts` and `votes` (verdicts by judge) by criterion or dimension. The verdict of a
-    cascade has `by`, the judge that decided, or `people`.
+    `names`: the two outputs of a match. `reasons` explain the verdict, or send the item to human review. Only a panel
+    has `verdicts` (by criterion or dimension) and `votes` (by criterion or dimension, then by judge). Only a cascade
+    has `by`: the judge that decided, or `people`.
     """
 
     item: Label
@@ -64,8 +64,8 @@ class JudgeAgreement(FrozenModel):
 class PanelResult(FrozenModel):
     """The combined result of several judges. `agreement`: the share of verdicts on which all judges agree.
 
-    `figures`: by criterion the mean score or the win rate of output 1, or the share of each ship decision. `summary`:
-    the mean weighted score from 0 to 1. `win_rates`: by the name of an output, best first, if items have names.
+    `figures`: by criterion the mean score or the win rate of output 1; for regressions the share of each ship decision.
+    `summary`: the mean weighted score, from 0 to 1. `win_rates`: by output name, best first, if items have names.
     """
 
     figures: Mapping[Label, Estimate] = {}

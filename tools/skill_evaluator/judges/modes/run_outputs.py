@@ -42,7 +42,7 @@ def _counted(reasons: Mapping[str, str]) -> str:
 
 
 def outputs_of_run(folder: Path) -> tuple[pinned.PinnedOutputs, dict[str, str]]:
-    """Return the first output of each case, and the reason for each missing output by case id.
+    """Return the output of each case's first answered replicate, and the reasons for missing outputs by case id.
 
     Raise JudgeError if the run has no output or used a scenario.
     """
@@ -177,7 +177,10 @@ def pairs_of_outputs(
 
 
 def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> pinned.PinReport:
-    """Pin a run's outputs of these cases, in place of its model's. Raise JudgeError if one is missing or outdated."""
+    """Pin a run's outputs of these cases, in place of the pinned outputs of the run's model.
+
+    Raise JudgeError for a draft, if the run has none of the cases, and if one has no output or changed since.
+    """
     if read_component_manifest(folder).draft:
         raise JudgeError(f"{folder} is a draft, which cannot be a baseline; pin a run of a recorded version")
     run, unanswered = outputs_of_run(folder)

@@ -88,7 +88,7 @@ class ItemScores(FrozenModel):
 
 
 class CriterionScores(FrozenModel):
-    """The figures of one criterion over all items, the units of the intervals. `score`: the mean, from 1 to `highest`.
+    """The figures of one criterion; their `n` counts items. `score`: the mean score, from 1 to `highest`.
 
     `counts`: judgements by score. `unsure`: judgements below the criterion's confidence threshold. `quoted`: share of
     judgements with a quotation from the texts. `length`: Spearman's ρ of score and output length. `repeats`: share of
@@ -181,7 +181,7 @@ def _item(item: OutputItem, judgements: Sequence[ScoreJudgement], criteria: Coll
 
 
 def weighted_summary(scores: Mapping[str, float | None], criteria: Collection[Criterion]) -> float | None:
-    """Return the weighted mean of scores rescaled to 0 to 1. Return None if a criterion has no score."""
+    """Return the weighted mean of the scores, from 0 to 1. Return None if a criterion has no score."""
     shares = []
     for criterion in criteria:
         score = scores[criterion.id]

@@ -49,7 +49,7 @@ class SentencesItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceVotes:
-    """The votes on an output by check id, and the next question. `unread`: ids of questions with an unreadable vote."""
+    """The votes on an output by check id, and the next question. `unread`: questions with an unreadable vote."""
 
     votes: Mapping[str, Sequence[Vote]]
     question: JudgeQuestion | None = None
@@ -76,7 +76,7 @@ def settled_by(votes: Sequence[Vote]) -> Vote | None:
 
 
 def votes_on(item: SentencesItem, answered: Mapping[str, Replicate], seed: int) -> SentenceVotes:
-    """Read the votes on an output; `answered` has results by question id. Make the next question if one is needed."""
+    """Read the votes on an output from `answered` (results by question id). Make the next question if it is needed."""
     votes: dict[str, list[Vote]] = {name: [] for name in item.sentences}
     unread: list[str] = []
     for attempt in range(MAX_VOTES):
@@ -132,7 +132,7 @@ def _vote(result: Any, item: SentencesItem, name: str) -> Vote:
 def judge_estimate(
     judge: Model, kind: ProviderKind, cases: Iterable[Case], model: Model, replicates: int
 ) -> CostEstimate:
-    """Estimate the maximum cost of judging a model's outputs, each of maximum length and judged `MAX_VOTES` times."""
+    """Estimate the maximum cost of judging a model's outputs: of maximum length, with `MAX_VOTES` calls for each."""
     longest = "x" * (_CHARACTERS_PER_TOKEN * model.params.max_output_tokens)
     shown = [(case.document, case.sentences) for case in cases if case.sentences]
     items = [SentencesItem(input=document, output=longest, sentences=sentences) for document, sentences in shown]
@@ -175,7 +175,7 @@ class SentencesJudge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceAnswers:
-    """The results of a judge by question id; `manifest` is from its last pass, None if it made no pass."""
+    """A judge's results by question id. `manifest`: of its last pass, if any. `stopped`: why its calls ended early."""
 
     manifest: Manifest | None = None
     answered: Mapping[str, Replicate] = field(default_factory=dict)
@@ -207,7 +207,7 @@ def _passes(folder: Path) -> Sequence[Path]:
 
 
 def ask_sentences(items: Sequence[SentencesItem], judge: SentencesJudge, session: Session) -> SentenceAnswers:
-    """Call a judge until each sentence is settled or a call for it failed. Return all results, also earlier ones."""
+    """Call a judge on each sentence until it is settled, has `MAX_VOTES` votes, or a call fails. Return all results."""
     earlier = read_sentence_answers(judge.folder, judge.digests)
     manifest, answered, stopped = earlier.manifest, dict(earlier.answered), None
     price = price_of(judge.model, session.configuration.kinds[judge.model.provider])

@@ -53,8 +53,8 @@ def dimensions_of(
 ) -> tuple[Dimension, ...]:
     """Return the dimensions in `names`, or those of the preset if there are no names. Commas may separate names.
 
-    An unknown name defines a new dimension. Factuality and the dimensions in `blocking` block. Without names,
-    correctness in the preset `code` blocks, too. Raise ConfigError for an unknown preset, and for a name that is
+    An unknown name defines a new dimension. These dimensions are blocking: factuality, those in `blocking`, and
+    correctness if it is from the preset `code`. Raise ConfigError for an unknown preset, and for a name that is
     repeated, too long or unprintable.
     """
     if preset not in PRESETS:
@@ -91,9 +91,9 @@ def blocking_sentence(dimensions: Sequence[Dimension]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShipRules:
-    """The rules of `decide`: the dimensions, and the decision on one regression of low impact.
+    """The rules of `decide`. `one_low`: the decision on one regression of low impact.
 
-    `high_stakes`: a person must always approve. `blocking`: names that block among the dimensions that an item names.
+    `high_stakes`: a person must always approve. `blocking`: names that block in an item's `regression_dimensions`.
     """
 
     dimensions: tuple[Dimension, ...] = field(default_factory=dimensions_of)

@@ -78,7 +78,7 @@ def mitigations_of(criterion: Criterion) -> frozenset[Mitigation]:
 
 
 def criteria_text(rubric: Rubric, criteria: Sequence[Criterion], sentences: Mapping[str, str], *, scored: bool) -> str:
-    """Format criteria for a judge as Markdown, with scores if `scored`. `sentences`: a text by bias mitigation."""
+    """Format criteria for a judge as Markdown, with scores if `scored`. `sentences`: one for each bias mitigation."""
     parts = ["\n".join(_criterion_lines(criterion, sentences, scored=scored)) for criterion in criteria]
     if rubric.scoring_guidelines:
         parts.append("\n".join(["## For all criteria", *(f"- {line}" for line in rubric.scoring_guidelines)]))
@@ -147,7 +147,7 @@ def family_warnings(
 ) -> list[str]:
     """Return a warning for each judge of the same family as a model that wrote outputs (`writers`).
 
-    If there are any and `refuse` is set, raise JudgeError instead; its message begins with `demand`.
+    If `refuse` is set, raise JudgeError with the first warning instead, after the text `demand`.
     """
     families = families_of([*models, *judges])
     by_family = {family_of(name, families): name for name in dict.fromkeys(writers) if name is not None}

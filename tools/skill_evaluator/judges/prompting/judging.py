@@ -115,10 +115,10 @@ class NoUsableOutput(FrozenModel):
 def no_usable_output(
     unscored: Mapping[UnscoredReason, int], expected: int, texts: Iterable[str]
 ) -> NoUsableOutput | None:
-    """Return the reason if none of a judge's `expected` outputs counts: `unscored` and the beginning of the first text.
+    """Return the reasons and an example if no output of a judge counts. Return None if one counts or none is expected.
 
-    Return None if an output counts or if `expected` is 0. `unscored` has the number of outputs that do not count, by
-    reason.
+    `unscored`: how many outputs do not count, by reason. `expected`: the number of all outputs. The example is the
+    beginning of the first of `texts`.
     """
     if sum(unscored.values()) < expected or not expected:
         return None
@@ -198,7 +198,7 @@ class JudgeRun(JudgeRunFields):
         return JudgeRunHead.view(self, rubric_file=rubric_file, items=len(self.items))
 
     def changes_since(self, earlier: "JudgeRun") -> list[str]:
-        """Return the names of changed fields, judges and items; else "the texts of the questions" if these changed."""
+        """Return the names of changed fields, judges and items. If only questions changed, return one text for them."""
         current, previous = self.model_dump(), earlier.model_dump()
         changed = [name for name in _COMPARED_FIELDS if current[name] != previous[name]]
         for name in ("judges", "items"):
@@ -326,7 +326,7 @@ class JudgeCalls:
         return text_of(self.answers.get(Call(question_id, replicate)))
 
     def unusable(self, unscored: Mapping[UnscoredReason, int], expected: int) -> NoUsableOutput | None:
-        """Return the `unscored` reasons and an example if no output counts; None if one does or `expected` is 0."""
+        """Return `unscored` and an example if no output counts. Return None if one counts or `expected` is 0."""
         return no_usable_output(unscored, expected, texts_of(self.answers.values()))
 
 
@@ -334,8 +334,9 @@ class JudgeCalls:
 class Judged:
     """A judge run after its calls: its folder, the calls of each judge that has a key, and the results.
 
-    `results`: None if not computed. `stopped`: the reasons for calls without an output. `again`: the command to resume;
-    empty if every judge was called, none stopped, and each answered the `required_coverage` of its calls.
+    `results`: None if not computed. `stopped`: the reasons for calls without an output. `again`: the command that
+    resumes an incomplete judge run, else empty. It is incomplete if a judge lacks its key, stopped, or answered too few
+    calls.
     """
 
     folder: Path
@@ -360,7 +361,7 @@ def resume_command(request: JudgeRequest, mode: JudgeMode, folder: Path, stopped
 
 
 def requests_of(questions: Sequence[JudgeQuestion]) -> RequestBuilder:
-    """Return the function that builds the request of one of these questions."""
+    """Return a function that finds the request of a question by the question's id."""
     by_id = {question.case_id: question for question in questions}
     return lambda _, question_id: by_id[question_id].request
 
@@ -444,7 +445,10 @@ class JudgeSession(Session):
         return JudgeRunSize(judging=self.planned(task), judges=judges, notes=notes)
 
     def begin(self, task: JudgeTask, stage_folder: Path | None = None) -> tuple[JudgeRun, Path, list[Model]]:
-        """Start or resume a judge run. Return the run, its folder, and those models of the session that have a key."""
+        """Start or resume a judge run. Return the run, its folder, and those models of the session that have a key.
+
+        `stage_folder` is the folder of a cascade's second stage.
+        """
         judging = self.planned(task)
         folder, resumed = stage_folder or self.request.out / judging.id, self.request.resumed
         if stage_folder is not None:
@@ -460,10 +464,7 @@ class JudgeSession(Session):
     def ask(
         self, task: JudgeTask, stage_folder: Path | None = None, on_outcome: OnOutcome = lambda run, replicate: None
     ) -> tuple[JudgeRun, Judged]:
-        """Start or resume a judge run and make its missing calls. Return the judge run and the outcome of its calls.
-
-        `stage_folder` is the folder of a cascade's second stage.
-        """
+        """Start or resume a judge run and make its missing calls. Return the judge run and the outcome of its calls."""
         _print_warnings(task)
         judging, folder, models = self.begin(task, stage_folder)
         runs = judge_runs(judging, models, folder)

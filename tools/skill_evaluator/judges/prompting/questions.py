@@ -35,7 +35,7 @@ JudgedText = Annotated[str, BeforeValidator(_json_text)]
 class JudgedItem(FrozenModel):
     """A line of a file of items to judge; subclasses add the outputs. The key of `input` may also be `prompt`.
 
-    A text may also be any other JSON value but null.
+    Any JSON value except null may stand for a text.
     """
 
     id: Label = Field(min_length=1)
@@ -92,9 +92,9 @@ _TAG = re.compile(r"<(?=\s*/?\s*judged_)", re.IGNORECASE)
 _HARMLESS = "‹"  # replaces the `<` of a tag in a judged text
 
 
-def mark_of(seed: int, item: str) -> str:
-    """Return the mark in the tags of an item's texts: a hash of `item`, its digest, that no writer of a text knows."""
-    return hashlib.sha256(f"{seed}/{item}".encode()).hexdigest()[:_MARK_DIGITS]
+def mark_of(seed: int, item_digest: str) -> str:
+    """Return the mark in the tags around an item's texts: a hash that no writer of a text knows."""
+    return hashlib.sha256(f"{seed}/{item_digest}".encode()).hexdigest()[:_MARK_DIGITS]
 
 
 def delimited(name: str, text: str, mark: str) -> str:
@@ -109,7 +109,7 @@ def delimited(name: str, text: str, mark: str) -> str:
 class Form(NamedTuple):
     """The form of a part of an output: its JSON schema, and the placeholder that the judge reads.
 
-    Schemas do not bound lengths or numbers, because some vendors reject such bounds; `reading` checks them.
+    Schemas do not bound lengths or numbers, because some vendors reject such bounds; the module `reading` checks them.
     """
 
     schema: Mapping[str, Any]
@@ -122,7 +122,7 @@ class Form(NamedTuple):
 
     @classmethod
     def confidence(cls) -> "Form":
-        """Return the form of a confidence."""
+        """Return the form of a confidence, a number from 0 to 1."""
         return cls({"type": "number", "description": "from 0 to 1"}, "a number from 0 to 1")
 
     @classmethod

@@ -75,7 +75,10 @@ def commonest_failure(answers: Iterable[Replicate]) -> str:
 def last_valid_verdict(
     output: str | Unscored, check: Callable[[Any], VerdictT | Unscored], judged: Sequence[str] = ()
 ) -> VerdictT | Unscored:
-    """Return the last verdict that `check` accepts and no `judged` text contains, or the reason why there is none."""
+    """Return the last verdict in an output that `check` accepts, or the reason why there is none.
+
+    A verdict that is copied from a `judged` text does not count.
+    """
     if isinstance(output, Unscored):
         return output
     text = split_reasoning(output)[1]
@@ -105,7 +108,7 @@ def _without_escapes(text: str) -> str:
 def read_criteria(
     answer: str | Unscored, criteria: Sequence[str], judged: Sequence[str]
 ) -> dict[str, Mapping[str, Any] | Unscored]:
-    """Return each criterion's object in an output {"criteria": {id: {…}}}, or the reason why it is missing, by id."""
+    """Return each criterion's object in the output {"criteria": {id: {…}}} by id, or the reason why it is missing."""
 
     def check(value: Any) -> Mapping[str, Any] | Unscored:
         written = value.get("criteria") if isinstance(value, dict) else None
@@ -134,11 +137,11 @@ def read_judgement(
     criterion: Criterion,
     texts: Sequence[str],
 ) -> dict[str, Any]:
-    """Return the fields of a judgement. If it does not count, they are `unscored` (the reason) and `detail`.
+    """Return the fields of a judgement on one criterion, or `unscored` (the reason) and `detail` if it does not count.
 
-    Else they are `evidence`, `confidence`, `quotes`, the decision under its key `decision` (score or winner) and, if
-    written, `justification` and `suggestion`. Each key of the parameter `evidence` requires a piece of evidence.
-    `quotes` counts the pieces that quote one of the `texts` shown to the judge.
+    The fields are `evidence`, `confidence`, `quotes`, the decision under the key `decision` (score or winner) and, if
+    written, `justification` and `suggestion`. `quotes` counts the pieces of evidence that quote one of `texts`, which
+    the judge saw. The parameter `evidence` has the keys that must contain evidence.
     """
     if isinstance(members, Unscored):
         return {"unscored": members.reason, "detail": members.detail}

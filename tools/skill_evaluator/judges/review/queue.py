@@ -68,7 +68,7 @@ class ReviewItem(StrictModel):
 
     @property
     def is_random(self) -> bool:
-        """Whether a label can measure a judge: the item was drawn at random and is no regression of a judge run."""
+        """Whether labels of the item can measure a judge: it is random, and no `judge regression` run queued it."""
         return "random" in self.reasons and not (self.kind == "regression" and self.judging)
 
     @model_validator(mode="after")
@@ -86,7 +86,7 @@ class ReviewItem(StrictModel):
 def review_item(
     kind: ReviewKind, item: str, outputs: tuple[str, ...], questions: Iterable[ReviewQuestion], **optional: Any
 ) -> ReviewItem:
-    """Build an item and its id. `optional` has further fields of the item; the default of `reasons` is `random`."""
+    """Build an item with its id. `optional`: further fields of the item; `reasons` is `random` by default."""
     fields: dict[str, Any] = {"kind": kind, "item": item, "outputs": outputs, "questions": tuple(questions)}
     fields |= {"reasons": ("random",), **optional}
     return ReviewItem.model_validate({"id": ReviewItem.model_construct(id="", **fields).content_id(), **fields})
@@ -140,7 +140,7 @@ Doubts = Sequence[tuple[ReviewItem, Sequence[str]]]  # all judged items, each wi
 
 
 def select_for_review(doubts: Doubts, sample: int, seed: int) -> list[ReviewItem]:
-    """Return the doubtful items and `sample` random items, with their reasons. Doubtful regressions are not sampled."""
+    """Return the doubtful items and `sample` random items, each with its reasons."""
     candidates = [item for item, reasons in doubts if item.kind != "regression" or not reasons]
     sampled_ids = random.Random(seed).sample([item.id for item in candidates], min(sample, len(candidates)))  # noqa: S311
     with_reasons = [(item, (*reasons, *["random"] * (item.id in sampled_ids))) for item, reasons in doubts]
@@ -148,10 +148,7 @@ def select_for_review(doubts: Doubts, sample: int, seed: int) -> list[ReviewItem
 
 
 def decisions_on_scores(judges: Sequence[JudgeScores], criteria: Sequence[Criterion]) -> list[Decision]:
-    """Return the last judge's score of each output, and the reasons to send the output to human review.
-
-    Scores that are two levels apart are a disagreement.
-    """
+    """Return a decision on each output: the last judge's score, and all judges' reasons for human review."""
     thresholds = {criterion.id: criterion.confidence_threshold for criterion in criteria}
     decisions = []
     for scores in zip(*(judge.items for judge in judges), strict=True):
@@ -169,10 +166,7 @@ def decisions_on_scores(judges: Sequence[JudgeScores], criteria: Sequence[Criter
 
 
 def decisions_on_matches(judges: Sequence[JudgePreferences], criteria: Sequence[Criterion]) -> list[Decision]:
-    """Return the last judge's verdict on each match, and the reasons to send the match to human review.
-
-    The confidence counts only if both orders agree.
-    """
+    """Return a decision on each match: the last judge's verdict, and all judges' reasons for human review."""
     thresholds = {criterion.id: criterion.confidence_threshold for criterion in criteria}
     decisions = []
     for results in zip(*(judge.matches for judge in judges), strict=True):
@@ -191,7 +185,7 @@ def decisions_on_matches(judges: Sequence[JudgePreferences], criteria: Sequence[
 
 
 def decisions_on_regressions(judges: Sequence[JudgeRegressions], *, high_stakes: bool) -> list[Decision]:
-    """Return the last judge's ship decision on each pair, and the reasons to send the pair to human review."""
+    """Return a decision on each pair: the last judge's ship decision, and all judges' reasons for human review."""
     decisions = []
     for results in zip(*(judge.pairs for judge in judges), strict=True):
         ship_decisions = {result.ship_decision for result in results}
@@ -308,7 +302,7 @@ class ReviewQueue:
         return list(dict.fromkeys(labels))
 
     def add(self, items: Iterable[ReviewItem]) -> list[ReviewItem]:
-        """Append the items that are not queued yet and return them. Raise StorageError if writing fails."""
+        """Append the items that are not queued yet and return them. Raise JudgeError or StorageError."""
         with locked(self.folder / ".reviews.lock"):
             queued = self.items()
             fresh = {item.id: item for item in items if item.id not in queued}
@@ -322,10 +316,10 @@ class ReviewQueue:
             _append(self.folder / LABELS, [label])
 
 
-def queue_in(config: Path, *, begun: bool = False) -> ReviewQueue:
-    """Return the queue of a configuration folder. If `begun`, raise JudgeError if the queue does not exist."""
+def queue_in(config: Path, *, must_exist: bool = False) -> ReviewQueue:
+    """Return the queue of a configuration folder. If it must exist and does not, raise JudgeError."""
     queue = ReviewQueue(folder=config / "reviews")
-    if begun and not (queue.folder / QUEUE).exists():
+    if must_exist and not (queue.folder / QUEUE).exists():
         raise JudgeError(f"{queue.folder / QUEUE} does not exist; add items with `skill-evaluator review add FILE`")
     return queue
 
@@ -349,10 +343,11 @@ def _lines(path: Path, model: type[ModelT]) -> Iterator[tuple[int, ModelT]]:
 
 
 def export_labels(queue: ReviewQueue, path: Path) -> tuple[int, int, int]:
-    """Write majority labels and all scores of reviewers to a file of labels, in place of its labels of the same items.
+    """Write people's labels to a file of labels: the majority answer on pairs, and all scores of outputs.
 
-    Return the numbers of exported labels, of questions without a majority, and of labelled items that were not drawn
-    at random, which are not exported. Raise JudgeError for invalid lines, StorageError if writing fails.
+    They replace the file's labels of the same items. Return three numbers: exported labels, questions without a
+    majority, and labelled items that are not exported because they are not random (`is_random`). Raise JudgeError for
+    invalid lines, StorageError if writing fails.
     """
     items = queue.items()
     labels = latest(queue.labels(items))
@@ -470,10 +465,7 @@ class _ReviewHandler(loopback.PageHandler):
     )
 
     def do_GET(self) -> None:  # noqa: N802 (http.server calls this name)
-        """Answer a GET with a file of the page, or with the queue or an item as JSON; store the label of a POST.
-
-        An error is sent as JSON with `problem`.
-        """
+        """Answer a GET with a file of the page, or with the queue or an item as JSON; store the label of a POST."""
         status, kind = HTTPStatus.OK, "application/json"
         try:
             path, _, query = self.server.path_inside(self).partition("?")

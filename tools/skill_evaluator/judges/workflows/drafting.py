@@ -95,7 +95,7 @@ def _rubric_of(value: Any, name: str) -> Rubric:
 
 
 def draft_task(mode: JudgeMode, name: str, form: Form, texts: Mapping[str, str], seed: int) -> JudgeTask:
-    """Return a task with one question: draft a value of this form. `texts` fill the slots of the prompt `mode`."""
+    """Return a task with one question, whose answer has this form. `texts` fill the slots of the prompt `mode`."""
     prompt, wish = load_prompt(mode), digest("".join(texts.values()))
     question = prompt.question("draft", {"slot": SLOT}, texts, form, mark_of(seed, wish))
     items = {"draft": wish}
@@ -105,7 +105,7 @@ def draft_task(mode: JudgeMode, name: str, form: Form, texts: Mapping[str, str],
 def draft(
     request: requests.JudgeRequest, task: JudgeTask, read: Callable[[Any], DraftT], watch: Watch | None
 ) -> DraftT | JudgeRunSize:
-    """Return the draft that `read` makes from an output, or the size in a dry run. Raise JudgeError without a draft."""
+    """Return the model's draft, parsed by `read`, or the size in a dry run. Raise JudgeError if there is no draft."""
     session = JudgeSession.of(request, watch)
     if request.dry_run:
         return session.size(task)
@@ -144,7 +144,7 @@ class _Family(FrozenModel):
 
 
 def draft_scenarios(request: requests.ScenariosDraftRequest, watch: Watch | None = None) -> JudgeRunSize | Path:
-    """Have a model draft eight to ten scenarios. Return the folder of the family, or the call's size in a dry run."""
+    """Have a model draft eight to ten scenarios. Return the folder of the family, or the size in a dry run."""
     if not request.task.strip():
         raise ConfigError("--task is empty: name the domain in a few words")
     family = request.family or _file_name(request.task)
@@ -180,7 +180,7 @@ _MAX_EXAMPLES, _MAX_EXAMPLE = 5, 2_000  # existing cases that are shown, and cha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftedCases:
-    """The files of drafted `cases` by id, the skipped drafts by reason, and the `inputs` of all cases, old and new."""
+    """Drafted cases (names of files by id), and skipped drafts by reason. `inputs`: those of all cases, old and new."""
 
     component: Component
     folder: Path
@@ -215,10 +215,9 @@ class DraftedCases:
 
 
 def draft_cases(request: requests.CasesDraftRequest, watch: Watch | None = None) -> DraftedCases | JudgeRunSize:
-    """Have a model draft cases, write them and return them.
+    """Have a model draft cases, write them and return them. Return the size in a dry run.
 
-    In a dry run, make no call and return the estimated calls, tokens and costs instead. Raise ComponentError if the
-    component is a program, and NoAnswerError if no draft is usable.
+    Raise ComponentError if the component is a program, and NoAnswerError if no draft is usable.
     """
     limits = load_settings(request.config).limits
     component = load_component(request.components, request.skill, limits, request.fixtures)

@@ -38,10 +38,7 @@ _SETTLED: frozenset[review.ReviewReason] = frozenset({"block", "regression", "st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RubricTask(judging.JudgeTask):
-    """A task by the criteria of `named_rubric`, and its units: the outputs or matches to judge.
-
-    `weights` are the judges' weights in a panel.
-    """
+    """A task by the criteria of `named_rubric`. `units`: the outputs or matches to judge."""
 
     units: Sequence[Any]
     named_rubric: NamedRubric
@@ -135,10 +132,7 @@ class _PairTask(_RubricTask):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RegressionTask(judging.JudgeTask):
-    """`judge regression`: pairs of a baseline and a candidate. `earlier`: the judge run that --against names.
-
-    The rubric consists of the dimensions and the ship rules.
-    """
+    """`judge regression`: pairs of a baseline and a candidate. `earlier`: the judge run that --against names."""
 
     units: Sequence[Any]
     compared: ComparedOutputs
@@ -324,7 +318,10 @@ def _is_settled(decision: Decision) -> bool:
 
 
 def _cascade_result(ids: Sequence[str], cheap: Sequence[Decision], strong: Sequence[Decision]) -> CascadeResult:
-    """Build the result from the last decisions. A doubtful `ship` becomes `review_required`, a doubtful number None."""
+    """Build a cascade's result from the last decision on each item. If it is doubtful, people decide instead.
+
+    The verdict of such an item is `review_required` instead of `ship`, and None instead of a number.
+    """
     last = {
         (decision.item, decision.names): (judge, decision)
         for judge, judge_decisions in zip(ids, (cheap, strong), strict=True)

@@ -125,7 +125,7 @@ def _exit_code(arguments: list[str]) -> int:
 
 
 def _report_bug(problem: Exception) -> int:
-    """Print a traceback without keys, or one line if pydantic rejected a value. Return the exit code."""
+    """Print a traceback without API keys; for a pydantic ValidationError, print one line. Return the exit code."""
     from skill_evaluator.providers.redaction import error_of
 
     error = error_of(problem)

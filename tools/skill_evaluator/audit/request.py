@@ -58,7 +58,7 @@ class AuditReportRequest(AuditFolders):
     without: tuple[str, ...] = cli.option("Leave out this scenario; repeatable.", (), metavar="SCENARIO")
     weights: tuple[str, ...] = cli.rare("Weight of a benchmark; repeatable.", (), "--weight", metavar="NAME=W")
     missing: Missing = cli.rare("What to exclude if it lacks scores; refuse: an error.", "refuse")
-    grades: int = cli.rare("Number of grades: 4, or 8 for 20 models or more.", 4, metavar="4|8")
+    grades: int = cli.rare("Number of grades: 4, or 8 (only with 20 models or more).", 4, metavar="4|8")
     out: Path | None = cli.option("Folder for page and charts; default: the audit's folder.", metavar="DIR")
 
 

@@ -34,7 +34,7 @@ class TriedSkill:
 
     @property
     def verdict(self) -> str | None:
-        """The verdict on the worst model. It is None if no recorded baseline exists or the run is incomplete."""
+        """The worst verdict of all models. It is None if no baseline is recorded or if the run is incomplete."""
         comparison = self.result["comparison"]
         return None if comparison is None else str(comparison["verdict"])
 

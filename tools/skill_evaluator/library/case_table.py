@@ -42,7 +42,7 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     file: Path = argument("A table: .csv, .tsv, .jsonl or .json.")
     document: tuple[str, ...] = option("Column of a prompt input; repeatable.", (), "--input", metavar="[NAME=]COLUMN")
     truth: tuple[str, ...] = option(
-        "Column of the truth; repeatable; ground_truth or expected.", (), metavar="[FIELD=]COLUMN"
+        "Truth column; repeatable; default: ground_truth or expected.", (), metavar="[FIELD=]COLUMN"
     )
     id: str | None = option("Column of the case ids; by default they are numbered.", metavar="COLUMN")
     skill: str | None = option("Component of the cases; required if there are several.", metavar="NAME")
@@ -91,7 +91,9 @@ def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> Impor
     component = load_component(table.components, table.skill or names[0], limits, table.fixtures)
     limit, schema = limits.size_of("document_bytes"), None
     columns = table.columns_for(component)
-    read = read_table(table.file, columns, limit, on_problem, "; name the column of an input with --input NAME=COLUMN")
+    read = read_table(
+        table.file, columns, limit, on_problem, "; name a column with --input NAME=COLUMN, --truth or --id"
+    )
     names = [*columns.named, *(TRUTHS if columns.truth is None else ())]
     rows = [(at, line, {name: row[name] for name in names if name in row}) for at, line, row in read.rows]
     read = replace(read, rows=rows)

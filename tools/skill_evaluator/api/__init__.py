@@ -280,7 +280,7 @@ class Library:
         return exit_code_of(results, self.settings.policy, fail_on)
 
     def history(self, skill: str, models: Sequence[str] = ()) -> History:
-        """Compare every recorded version of every model with the version before, as `history` does."""
+        """Compare each version of each model with its interleaved baseline, or else the next lower version."""
         recorded = self.recorded(skill)
         return recorded.with_advice(recorded.runs(models))[0]
 

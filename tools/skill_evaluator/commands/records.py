@@ -137,7 +137,7 @@ def history(options: HistoryOptions) -> int:
 class LeaderboardOptions(cli.RecordOptions):
     skills: tuple[str, ...] = cli.argument(cli.SKILLS, (), "COMPONENT")
     models: cli.OnlyModels = ()
-    version: str | None = cli.option("Version to rank on; default: the highest of each model.", metavar="VERSION")
+    version: str | None = cli.option("Version to rank on; default: the highest of each component.", metavar="VERSION")
     full: cli.Full = False
 
 

@@ -84,6 +84,11 @@ def test_help_of_a_command_begins_with_its_summary(library: Library) -> None:
         assert described.startswith(command.help), command.name
 
 
+def test_usage_marks_an_argument_that_can_be_repeated(library: Library) -> None:
+    usages = [library.call(command, "--help").out.splitlines()[0] for command in ("lint", "evaluate")]
+    assert [usage.rpartition(" ")[2] for usage in usages] == ["[COMPONENT...]", "[COMPONENT]"]
+
+
 @pytest.mark.parametrize("command", [(), ("audit",)])
 def test_missing_command_lists_the_commands(command: tuple[str, ...], library: Library) -> None:
     assert library.call(*command) == replace(library.call(*command, "--help"), code=2)

@@ -75,8 +75,12 @@ def test_compare_is_refused_without_two_runs(library: Library) -> None:
     keep(library, a_run("1.0.0", 1, GOOD, complete=False))
     assert compare(library).err.startswith(f"error: {SKILL} on m: no run is complete; 1.0.0: ")
     keep(library, a_run("1.0.0", 2, GOOD), a_run("1.1.0", 3, GOOD))
-    assert library.call("compare", "--baseline", "1.0.0").refuses("name a component, or two files")
-    (library.component / "evals" / "records" / f"{the_id(2)}.json").unlink()
+    assert library.call("compare", "--baseline", "1.0.0").refuses("two files: skill-evaluator compare OLD NEW")
+    assert library.call("compare", "old", "new").refuses("OLD NEW (there is no file 'old')")
+    record = library.component / "evals" / "records" / f"{the_id(2)}.json"
+    assert library.call("compare", str(record)).refuses("is one file; name a second file")
+    assert compare(library, "--models", "m", "m").refuses("--models names 'm' twice")
+    record.unlink()
     assert compare(library).refuses(f"{the_id(2)}.json does not exist")
 
 

@@ -92,7 +92,7 @@ _EXITS = {EXIT_OK: "success", EXIT_BUG: "internal error", EXIT_USER_ERROR: "inva
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run a command, by default that in sys.argv. Exit with 2 for invalid input, 1 for a bug, else its own code."""
+    """Run a command, by default that in sys.argv. Exit with 2 for invalid input, 1 for a bug, else with its code."""
     with inert_output():  # errors may quote control characters of the input
         sys.exit(_exit_code(list(sys.argv[1:] if arguments is None else arguments)))
 
@@ -125,7 +125,7 @@ def _exit_code(arguments: list[str]) -> int:
 
 
 def _report_bug(problem: Exception) -> int:
-    """Print a traceback without keys, or one line if pydantic rejected a value. Return the exit code."""
+    """Print a traceback without API keys; for a pydantic ValidationError, print one line. Return the exit code."""
     from skill_evaluator.providers.redaction import error_of
 
     error = error_of(problem)
@@ -178,7 +178,7 @@ def _print_help(name: str, function: Any, *, whole: bool) -> None:
     codes = " · ".join(f"{code} {meaning}" for code, meaning in sorted({**_EXITS, **exits}.items()))
     app = app_of(name)
     arguments = [argument for argument in app.assemble_argument_collection() if argument.index is not None]
-    labels = [argument.name[2:].upper() for argument in arguments]
+    labels = [argument.name[2:].upper() + "..." * argument.token_count()[1] for argument in arguments]
     labels = [label if each.required else f"[{label}]" for each, label in zip(arguments, labels, strict=True)]
     usage = " ".join([f"Usage: skill-evaluator {name} [OPTIONS]", *labels])
     paragraphs = [textwrap.fill(part, 80) for part in cleandoc(function.__doc__).split("\n\n")]

@@ -37,15 +37,15 @@ class ComponentError(SkillEvaluatorError):
 
 
 class FixtureError(SkillEvaluatorError):
-    """A case lacks its document, or its ground truth is invalid."""
+    """The cases of a component, or a table of cases, are missing or invalid."""
 
 
 class NotEvaluatedError(SkillEvaluatorError):
-    """A valid component or case is not evaluated: it has no documents, or is excluded."""
+    """A valid component is skipped: it has no documents, is excluded, or is a program with no model to switch."""
 
 
 class RunError(SkillEvaluatorError):
-    """A run folder cannot be resumed or scored."""
+    """A run cannot be started, resumed, scored or explained."""
 
 
 class LeaderboardError(SkillEvaluatorError):

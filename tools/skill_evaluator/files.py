@@ -47,7 +47,7 @@ class FrozenModel(BaseModel):
 
     @classmethod
     def view(cls, source: object, **values: Any) -> Self:
-        """Build the model from `values`. Copy each other field from the attribute of `source` with its name, if any."""
+        """Build the model from `values`. Copy the other fields from attributes of `source` with these names."""
         names = (name for name in cls.model_fields if name not in values and hasattr(source, name))
         return cls(**{name: getattr(source, name) for name in names}, **values)
 
@@ -132,10 +132,10 @@ def read_json(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit:
 
 
 def _load_json(text: str, *, finite: bool = True) -> Any:
-    """Parse JSON. Raise ValueError if it is invalid, too deep or too large or, if `finite`, has NaN or a key twice."""
+    """Parse JSON. Raise ValueError if it is invalid, too deep or too large. `finite` refuses NaN and repeated keys."""
     too_deep = f"it is nested more than {_MAX_JSON_LEVELS} levels deep"
     if len(text) > _MAX_JSON_COMMAS and text.count(",") > _MAX_JSON_COMMAS:
-        raise ValueError(f"it has more than {_MAX_JSON_COMMAS:,} values, or commas in its texts")
+        raise ValueError(f"it has more than {_MAX_JSON_COMMAS:,} commas; split the file")
 
     def refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members = dict(pairs)
@@ -370,7 +370,8 @@ def read_lines(
             except ValueError as problem:
                 if torn_lines:
                     continue
-                raise error(f"{path}:{number}: not JSON: {problem}") from None
+                message = problem.msg if isinstance(problem, json.JSONDecodeError) else problem
+                raise error(f"{path}:{number}: not JSON: {message}") from None
             yield number, value
 
 

@@ -90,12 +90,12 @@ class Repository:
             raise GitError(f"{path} is outside the repository {self.root}") from None
 
     def relative_path_without_links(self, path: Path) -> str:
-        """Return a path relative to the root. Raise GitError if it is outside, or leads through a link in the root."""
+        """Return a path relative to the root. Raise GitError if it is outside, or has a link below the root."""
         relative, ancestor = self.relative_path(path), Path(os.path.abspath(path))  # noqa: PTH100 (links must not be resolved)
         while ancestor.resolve() != self.root.resolve():
             if ancestor.is_symlink() or ancestor == ancestor.parent:
                 raise GitError(
-                    f"{ancestor} is a symbolic link, which git does not follow in other commits; make it a folder"
+                    f"{ancestor} is a symbolic link, behind which git stores no files; replace it by a folder"
                 )
             ancestor = ancestor.parent
         return relative
@@ -118,7 +118,7 @@ class Repository:
         return {path: start[12:] for start, _, path in entries if start[7:11] == "blob"}
 
     def work_files(self) -> dict[str, str | None]:
-        """Return the blob id of each tracked or new file, by path. It is None for new, changed and deleted files."""
+        """Return the blob id of each file by path, or None if it is new, changed or deleted. Skip ignored files."""
         entries = (entry.partition("\t") for entry in self._text("ls-files", "-s", "-z", "--full-name").split("\0"))
         modes = ((mode.split(), path) for mode, _, path in entries if path)
         files: dict[str, str | None] = {path: blob for (mode, blob, _), path in modes if mode != "160000"}  # submodules
@@ -306,7 +306,7 @@ def within(folder: str, name: str) -> str:
 
 @contextmanager
 def tolerating_git() -> Iterator[None]:
-    """Warn of a GitError in the block, or raise it in CI. Ignore it if git, the repository or any commit is missing."""
+    """Warn of a GitError in the block; in CI, raise it. Ignore it if git, a repository or any commit is missing."""
     try:
         yield
     except GitError as problem:

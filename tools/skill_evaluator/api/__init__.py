@@ -68,7 +68,7 @@ class Library:
     def __init__(
         self, components: str | Path = COMPONENTS, *, config: str | Path = CONFIG, fixtures: str | Path | None = None
     ) -> None:
-        """Set the folders of the components, of models.yaml and settings.yaml, and of the cases."""
+        """Set the folders of the components, of the configuration and of the cases (default: `fixtures`)."""
         self.config = Path(config)
         self.components = components_of(Path(components), self.config, COMPONENTS)
         self.fixtures = None if fixtures is None else Path(fixtures)
@@ -138,7 +138,7 @@ class Library:
 
         Args:
             skill: The component, by name or folder.
-            concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
+            concurrency: Concurrent calls per model; default 8, on a private network growing from 8 to 256.
             max_cost: Maximum cost of all models together, in USD.
             max_calls: Maximum calls over all models, without retries.
             replicates: Calls per case and model; default 10 (settings.yaml).
@@ -148,7 +148,7 @@ class Library:
             resume: Continue the newest unfinished run; make only the missing calls.
             run: Continue this run: its id or folder.
             no_reuse: Begin a new run, even if an unfinished run could be continued.
-            shard: Only the I-th of N parts of the cases.
+            shard: Only the I-th of N parts of the cases, as `I/N`.
             scenario: Wrap the prompt in the system-prompt template .evaluator/scenarios/NAME.md.
             no_prompt: Run without the prompt, with the schema only, to see what the prompt adds.
             recorded_baseline: Compare with the baseline's record instead of running it again.
@@ -156,7 +156,7 @@ class Library:
             with_baseline: Interleave the baseline with the new version, whatever the policy says; fail if that is
                 impossible.
             invocation: The common prefix of the run ids; default: random.
-            rerun_baseline: Run the recorded version again to measure noise.
+            rerun_baseline: Run the highest recorded version again to measure noise.
             draft: Make a draft: it is in no leaderboard and never a baseline.
             batch: Use batch APIs: half the price, outputs within a day; waits for them.
             results: The folder for run folders; default: in the component.
@@ -189,7 +189,7 @@ class Library:
             replicates: Calls per case and model.
             models: Only these models of models.yaml.
             results: The folder for run folders; default: in the component.
-            concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
+            concurrency: Concurrent calls per model; default 8, on a private network growing from 8 to 256.
             max_cost: Maximum cost of all models together, in USD.
             max_calls: Maximum calls over all models, without retries.
             watch: Receives the progress of the calls; default: no output.
@@ -242,24 +242,26 @@ class Library:
         """Compare a version with its baseline, as `compare` does.
 
         `baseline` and `candidate` are versions, run ids, or files of records or of other tools' results; two files need
-        no component. `between` compares two models on the same version. `different_days` allows for noise between days,
-        if the files were measured on different days.
+        no component. By default, the candidate is the highest version. `between` compares two models on one version.
+        `different_days` allows for noise between days: set it if the files were measured on different days.
         """
         baseline, candidate = (None if each is None else str(each) for each in (baseline, candidate))
         before, after, recorded = _records_named(baseline), _records_named(candidate), None
         if before and after:
             chosen = chosen_of_files(before, after, models, (str(baseline), str(candidate)))
         else:
-            lower, judged = _only(before, baseline), _only(after, candidate)
+            lower, judged = _single_record(before, baseline), _single_record(after, candidate)
             if skill is None:
-                raise LeaderboardError("name a component, or two files: skill-evaluator compare OLD NEW")
+                names = [name for name, records in ((baseline, before), (candidate, after)) if name and not records]
+                detail = f" (there is no file '{names[0]}')" if names else ""
+                raise LeaderboardError(f"name a component, or two files: skill-evaluator compare OLD NEW{detail}")
             recorded = self.recorded(skill)
             if between is None:
                 chosen = recorded.choose_runs(lower, judged, models)
-            elif baseline is not None or between[0] == between[1]:
-                raise LeaderboardError(
-                    "--models compares two different models on one version, named by --candidate; remove --baseline"
-                )
+            elif between[0] == between[1]:
+                raise LeaderboardError(f"--models names '{between[0]}' twice; name two models")
+            elif baseline is not None:
+                raise LeaderboardError("--models compares on one version, that of --candidate; remove --baseline")
             else:
                 chosen = recorded.choose_models(between, candidate)
         chosen = chosen.on_different_days() if different_days else chosen
@@ -270,15 +272,15 @@ class Library:
         return result.model_copy(update={"unmeasured": unmeasured, "ship": ship})
 
     def exit_code(self, results: Sequence[ComparisonResult], fail_on: Sequence[str] = ()) -> int:
-        """Return the exit code of the worst verdict: 0 if `fail_on` lacks it, else 3 for `regressed`, 4 for others.
+        """Return the exit code of the worst verdict: 3 for `regressed`, 4 for another, 0 if it is not in `fail_on`.
 
-        By default `fail_on` is policy.fail_on. Return 4 instead of 0 if a model is incomparable because another model
-        was served and `policy.served` is `same`.
+        By default `fail_on` is policy.fail_on. Return 4 instead of 0 if different models answered the two versions,
+        unless policy.served is `any`.
         """
         return exit_code_of(results, self.settings.policy, fail_on)
 
     def history(self, skill: str, models: Sequence[str] = ()) -> History:
-        """Compare every recorded version of every model with the version before, as `history` does."""
+        """Compare each version of each model with its interleaved baseline, or else the next lower version."""
         recorded = self.recorded(skill)
         return recorded.with_advice(recorded.runs(models))[0]
 
@@ -297,9 +299,8 @@ class Library:
         skills = [skills] if isinstance(skills, str) else skills
         names = skills or sorted(path.parent.name for path in self.components.glob("*/leaderboard.json"))
         if not names:
-            raise LeaderboardError(
-                f"no run is recorded in {self.components}; evaluate a component, or see --components DIR"
-            )
+            advice = "evaluate a component, or name another folder with --components DIR"
+            raise LeaderboardError(f"no run is recorded in {self.components}; {advice}")
 
         def ranked(skill: str) -> ModelRanking:
             recorded = self.recorded(skill)
@@ -331,10 +332,10 @@ class Library:
     def explain(
         self, run: str, *, case: str | None = None, field: str | None = None
     ) -> tuple[Manifest, list[CaseView]]:
-        """Return the manifest of a run, and its outputs for `case` beside the ground truth, as `explain` does.
+        """Return the manifest of a run, and the outputs of its cases beside the ground truths, as `explain` does.
 
-        With `field`, return the outputs of this field in all cases instead. `run` is a run folder, or the id of a run
-        in a component's evals/results.
+        `case` selects one case, `field` one field. Raise RunError if both are None. `run` is a run folder, or the id of
+        a run in a component's evals/results.
         """
         return explain(run, self.components, self.config, self.fixtures, case=case, field=field)
 
@@ -365,12 +366,12 @@ class Library:
 
         Args:
             skill: The component, by name or folder.
-            concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
+            concurrency: Concurrent calls per model; default 8, on a private network growing from 8 to 256.
             max_cost: Maximum cost of all models together, in USD.
             max_calls: Maximum calls over all models, without retries.
             model: The model to run; name it if models.yaml has several.
             replicates: Outputs per case and mutant.
-            mutants: Remove only the N longest parts.
+            mutants: Number of parts to remove, longest first.
             dry_run: List the mutants and their maximum cost; make no call.
             results: The folder for run folders; default: in the component.
             watch: Receives the progress of the calls; default: no output.
@@ -401,13 +402,13 @@ class Library:
             watch: Receives the progress of the calls; default: no output.
 
         Returns:
-            One row per component, with the verdict (None: not compared) and the cost of both models. Programs, and
-            components that cannot be evaluated, are skipped with a warning.
+            One row per component, with the verdict (None: not compared) and the cost of both models. Components that
+            are programs or have no cases are skipped with a warning.
         """
         return switch_models(request_of(SwitchRequest, locals()), watch or no_progress)
 
     def import_cases(self, table: CaseTable, *, on_problem: ProblemHandler = refuse) -> ImportedCases:
-        """Make cases from the rows of a table, and write them if `table.yes`. Existing cases are never overwritten.
+        """Make cases from the rows of the file `table.file`. Write them only if `table.yes`. Overwrite no case.
 
         `on_problem` receives the error of an invalid row; by default it is raised.
         """
@@ -428,7 +429,7 @@ class Library:
     def fetch_cases(self, platform: PlatformName | None = None) -> tuple[str, str, Path] | None:
         """Fetch the cases that settings.yaml names in another repository; return the repository, commit and folder.
 
-        Return None if settings.yaml names no repository. A `platform` receives the commit as an output for later jobs.
+        Return None if settings.yaml names no repository. With `platform`, set the commit as an output for later jobs.
         """
         elsewhere = self.settings.fixtures
         if elsewhere is None:
@@ -445,7 +446,7 @@ class Library:
 
         Args:
             names: Components, by name or folder; default: all.
-            base: Check what changed since this commit: versions are raised, and records only added.
+            base: Check only changed components, and that since this commit versions rose and no record changed.
             no_cases: Check versions and records only: read no case and no schema.
             fix: Resolve conflict markers in each leaderboard.json: keep the rows of both sides.
 
@@ -557,7 +558,7 @@ def switch_models(request: SwitchRequest, watch: Watch) -> Switch:
 
 
 def with_library(options: Any) -> Any:
-    """Return the options with component names in place of folders, and with the folders that settings.yaml declares."""
+    """Return a command's options with component names instead of folders, and with the folders of settings.yaml."""
     if not hasattr(options, "components"):
         return options
     library, changes = library_of(options), dict[str, Any]()
@@ -590,7 +591,7 @@ def _records_named(named: str | None) -> list[Record]:
     return records_in(Path(named))
 
 
-def _only(records: Sequence[Record], named: str | None) -> str | Record | None:
+def _single_record(records: Sequence[Record], name: str | None) -> str | Record | None:
     if len(records) > 1:
-        raise LeaderboardError(f"{named} holds {len(records)} models; name two files to compare them model by model")
-    return records[0] if records else named
+        raise LeaderboardError(f"{name} has {len(records)} models; only two files are compared model by model")
+    return records[0] if records else name

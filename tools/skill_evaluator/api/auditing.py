@@ -51,7 +51,7 @@ class Audits:
             seed: Seed of the drawn cases and of the calls; default: `seed` of settings.yaml, else 0.
             max_cost: Maximum cost of all models together, in USD.
             max_calls: Maximum calls over all models, without retries.
-            concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
+            concurrency: Concurrent calls per model; default 8, on a private network growing from 8 to 256.
             resume: Continue the newest audit; make only the missing calls.
             run: Continue this audit: its id or folder.
             dry_run: Check the inputs and return the calls and the maximum cost; make no call.
@@ -89,12 +89,12 @@ class Audits:
             without: Skip these scenarios.
             weights: Weights of benchmarks, as NAME=W; default: those of the audit, or else 1 each.
             missing: If scores are missing: refuse, or exclude these questions, scenarios or models from all scores.
-            grades: Number of grades: 4, or 8 for 20 models or more.
-            out: Folder for page and charts, which the command writes; default: the audit's folder, None with `cube`.
+            grades: Number of grades: 4, or 8 (only with 20 models or more).
+            out: The folder for page and charts that the result names; default: the audit's folder, None with `cube`.
             audits: The folder of audits.
 
         Returns:
-            The result, the scores before `without`, the models without any output, and the folder for files.
+            The result, the scores of all scenarios, the models without any output, and the folder `out`.
         """
         return report_audit(request_of(AuditReportRequest, locals()))
 

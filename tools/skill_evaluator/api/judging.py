@@ -35,11 +35,11 @@ class JudgeOptions(TypedDict, total=False):
 
     Attributes:
         judges: The models that judge.
-        replicates: Calls for each question, whose majority or (for scores) mean counts; default 1.
+        replicates: Calls for each question; their majority (of scores: their mean) counts; default 1.
         seed: Seed of the calls and of the delimiters around judged texts; default 0.
         max_cost: Maximum cost of all models together, in USD.
         max_calls: Maximum calls over all models, without retries.
-        concurrency: Concurrent calls per model; default 8, up to 256 on a private network.
+        concurrency: Concurrent calls per model; default 8, on a private network growing from 8 to 256.
         resume: Continue the newest judge run.
         judge_run: Continue this judge run: its id or folder.
         dry_run: Check the inputs and return the size of the judge run; make no call.
@@ -171,7 +171,7 @@ class Judges:
             dimensions: The dimensions; default: those of the preset.
             preset: Named dimensions: default, chat, code, checklist.
             stakes: `high`: a person must agree before anything ships.
-            against: Compare regression rates with a judge run: folder, id, file.
+            against: Compare the rates of regressions with this earlier judge run: folder, id or file.
             options: See `JudgedOptions`.
 
         Returns:
@@ -191,7 +191,7 @@ class Judges:
         batch: str | Path | None = None,
         **options: Unpack[JudgeOptions],
     ) -> Judged | JudgeRunSize:
-        """Measure judges against human labels, as `judge calibrate` does. Only the models in `judges` are called.
+        """Measure how well judges agree with human labels, as `judge calibrate` does. Call only `judges`, if any.
 
         Args:
             labels: JSON Lines of human labels.
@@ -199,8 +199,8 @@ class Judges:
             corrupt: With `judges`: test whether they detect this many corrupted outputs.
             probes: With `judges`: measure these biases: `verbosity`, `authority`.
             bar: The minimum κ with human labels for a trusted judge.
-            verdicts: JSON Lines of stored verdicts.
-            batch: Results of `judge regression` on labelled pairs.
+            verdicts: JSON Lines of stored verdicts, instead of `judges`.
+            batch: Results of `judge regression` for the pairs in `labels`.
             options: See `JudgeOptions`.
 
         Returns:
@@ -295,9 +295,9 @@ class Judges:
     def export_labels(self, file: Path) -> tuple[int, int, int]:
         """Write the majority labels and all scores of reviewers to a file that `judge calibrate` reads.
 
-        They replace the file's labels of the same items (for regressions: of the same dimension of an item). Only items
-        drawn at random are exported; if there is none, the file is not written. Return the number of lines exported, of
-        questions without a majority, and of labelled items that were not drawn at random.
+        Only items drawn at random are exported. A label replaces the file's label of the same item (and dimension). If
+        there is no label, the file is not written. Return the number of exported lines, of questions without a
+        majority, and of labelled items that were not drawn at random.
         """
         return export_labels(queue_in(self.config, must_exist=True), file)
 

@@ -57,8 +57,8 @@ class AuditReportRequest(AuditFolders):
     centered: bool = cli.flag("Subtract the mean of each scenario before computing σ.")
     without: tuple[str, ...] = cli.option("Leave out this scenario; repeatable.", (), metavar="SCENARIO")
     weights: tuple[str, ...] = cli.rare("Weight of a benchmark; repeatable.", (), "--weight", metavar="NAME=W")
-    missing: Missing = cli.rare("Exclude these if they lack scores; refuse: an error.", "refuse")
-    grades: int = cli.rare("Number of grades: 4, or 8 for 20 models or more.", 4, metavar="4|8")
+    missing: Missing = cli.rare("What to exclude if it lacks scores; refuse: an error.", "refuse")
+    grades: int = cli.rare("Number of grades: 4, or 8 (only with 20 models or more).", 4, metavar="4|8")
     out: Path | None = cli.option("Folder for page and charts; default: the audit's folder.", metavar="DIR")
 
 

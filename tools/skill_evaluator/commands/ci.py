@@ -92,7 +92,7 @@ class ReportOptions(cli.ConfigOption):
     open_from: str | None = cli.rare("Open a pull request from this branch.", None, "--open", metavar="BRANCH")
     to: str = cli.rare("With --open: the branch to merge the pull request into.", "main", metavar="BRANCH")
     published: bool = cli.rare(
-        "With --platform: --unpublished remarks on unpushed records.", True, negative="--unpublished"
+        "With --unpublished, state that some records were not pushed.", True, negative="--unpublished"
     )
     platform: cli.PlatformName | None = cli.rare("On GitHub Actions: also write the job summary.")
     format: Format = cli.option("Format of the result.", "markdown", group=cli.COMMON)

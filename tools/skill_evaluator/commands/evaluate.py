@@ -56,7 +56,7 @@ EXITS = {
 class EvaluateOptions(ManyRequest):
     full: cli.Full = False
     plan: Path = cli.rare("With --planned: the file that `ci plan` wrote.", Path("plan.json"), metavar="FILE")
-    planned: str | None = cli.rare("Make or resume the run that has this id in the plan.", metavar="RUN")
+    planned: str | None = cli.rare("Start or continue the run that has this id in the plan.", metavar="RUN")
 
 
 def evaluate(options: EvaluateOptions) -> int:

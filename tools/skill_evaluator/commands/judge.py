@@ -99,7 +99,7 @@ class JudgeLintOptions(cli.FormatOption, cli.ConfigOption):
 
 
 def judge_lint(options: JudgeLintOptions) -> int:
-    """Check rubrics: levels, characteristics, edge cases, methods."""
+    """Check rubrics: their levels, characteristics, edge cases and methods."""
     linted = library_of(options).judge.lint(options.files)
     print_rubric_lint(linted, options.format)
     if options.platform is not None:

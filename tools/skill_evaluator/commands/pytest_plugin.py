@@ -24,7 +24,7 @@ _MAX_NAMED = 5
 class TriedSkill:
     """The result of `skill-evaluator try` for a component: `result` is its JSON, `remarks` its output on stderr.
 
-    `exit_code` is 0 unless the run is incomplete or `policy.fail_on` names the verdict.
+    `exit_code` is 0, 3 (regressed), or 4 (incomplete, another model answered, or a verdict of `policy.fail_on`).
     """
 
     skill: str
@@ -34,7 +34,7 @@ class TriedSkill:
 
     @property
     def verdict(self) -> str | None:
-        """The verdict on the worst model. It is None if no recorded baseline exists or the run is incomplete."""
+        """The worst verdict of all models. It is None if no baseline is recorded or if the run is incomplete."""
         comparison = self.result["comparison"]
         return None if comparison is None else str(comparison["verdict"])
 

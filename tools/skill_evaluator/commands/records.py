@@ -71,7 +71,7 @@ class CompareOptions(cli.RecordOptions):
     skill: str | None = cli.argument("A component, a record file, or another tool's results.", None, "COMPONENT")
     second_file: str | None = cli.argument("The new file, if the first argument is a file (the old one).", None, "FILE")
     baseline: str | None = cli.option("Old version, run or file; default: usually the accepted one.", metavar="VERSION")
-    candidate: str | None = cli.option("New version, run or file; default: the newest version.", metavar="VERSION")
+    candidate: str | None = cli.option("New version, run or file; default: the highest version.", metavar="VERSION")
     models: cli.OnlyModels = ()
     between: tuple[str, str] | None = cli.option("Compare two models on one version.", None, "--models", metavar="A B")
     full: cli.Full = False
@@ -82,14 +82,16 @@ class CompareOptions(cli.RecordOptions):
 def compare(options: CompareOptions) -> int:
     """Compare a version with its baseline; show what got worse, and how sure that is. Makes no call.
 
-    Without --baseline, a version is compared with the version that ran interleaved with it, else with the highest
-    accepted lower version, else with the next lower version. A draft or an edited prompt is compared with the record of
-    the same version. To compare two files, name the old one first.
+    Without --baseline, the baseline is the version that ran interleaved with the candidate; else the highest accepted
+    version below it; else the next lower version. A draft or an edited prompt is compared with the record of the same
+    version. To compare two files, name the old one first.
     """
     if options.second_file is not None:
         if options.baseline or options.candidate or options.between:
             raise LeaderboardError("two files are compared: remove --baseline, --candidate and --models")
         options = replace(options, skill=None, baseline=options.skill, candidate=options.second_file)
+    elif options.skill and Path(options.skill).is_file():
+        raise LeaderboardError(f"{options.skill} is one file; name a second file: skill-evaluator compare OLD NEW")
     fail_on = _named_verdicts(options.fail_on)
     library = library_of(options)
     result = library.compare(
@@ -135,7 +137,7 @@ def history(options: HistoryOptions) -> int:
 class LeaderboardOptions(cli.RecordOptions):
     skills: tuple[str, ...] = cli.argument(cli.SKILLS, (), "COMPONENT")
     models: cli.OnlyModels = ()
-    version: str | None = cli.option("Version to rank on; default: the highest of each model.", metavar="VERSION")
+    version: str | None = cli.option("Version to rank on; default: the highest of each component.", metavar="VERSION")
     full: cli.Full = False
 
 
@@ -167,8 +169,8 @@ class AcceptOptions(cli.RecordOptions):
 def accept(options: AcceptOptions) -> int:
     """Accept a version as the baseline of later versions. Makes no call.
 
-    Later versions are compared with the accepted version, so that their small losses add up. A version that regressed
-    may be accepted. The acceptance is written to `evals/accepted.json`; commit that file.
+    Later versions are compared with the accepted version, which shows small losses that add up. A version that
+    regressed may be accepted. The acceptance is written to `evals/accepted.json`; commit that file.
     """
     library = library_of(options)
     if options.show:
@@ -185,7 +187,7 @@ def accept(options: AcceptOptions) -> int:
 
 @cli.options
 class ExplainOptions(cli.LibraryOptions):
-    run: str = cli.argument("A run's folder or id; a component lists its runs.")
+    run: str = cli.argument("A run folder, or the id of a run in evals/results.")
     case: str | None = cli.option("Show this case, field by field.", metavar="ID")
     field: str | None = cli.option("Show this field in all cases; `lint` lists the fields.", metavar="PATH")
     full: cli.Full = False

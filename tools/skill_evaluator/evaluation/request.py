@@ -38,7 +38,9 @@ class EvaluationRequest(cli.LimitsOption, cli.LibraryOptions):
     draft: bool = cli.flag("Make a draft: it is in no leaderboard and never a baseline.")
     batch: cli.Batch = False
     results: Path | None = cli.rare("Folder for the runs; default: the component's evals/results.", metavar="DIR")
-    leaderboard: bool = cli.rare("Add the record to leaderboard.json, or do not.", True, negative="--no-leaderboard")
+    leaderboard: bool = cli.rare(
+        "Whether to add the record to leaderboard.json; default: yes.", True, negative="--no-leaderboard"
+    )
 
     @property
     def resumed(self) -> str | None:
@@ -71,7 +73,7 @@ class MutationRequest(cli.LimitsOption, cli.LibraryOptions):
     skill: str = cli.argument(cli.SKILL, metavar="COMPONENT")
     model: str | None = cli.option("The model to call; required if models.yaml has several.", None, "-m", metavar="ID")
     replicates: int = cli.option("Calls per case and mutant.", 4, "-n")
-    mutants: int = cli.option("Remove only the N longest parts.", 40)
+    mutants: int = cli.option("Number of parts to remove, longest first.", 40)
     dry_run: bool = cli.flag("List the mutants and their maximum cost; make no call.")
     results: Path | None = cli.rare("Folder for the runs; default: the component's evals/results.", metavar="DIR")
 

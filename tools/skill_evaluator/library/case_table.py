@@ -91,7 +91,9 @@ def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> Impor
     component = load_component(table.components, table.skill or names[0], limits, table.fixtures)
     limit, schema = limits.size_of("document_bytes"), None
     columns = table.columns_for(component)
-    read = read_table(table.file, columns, limit, on_problem, "; name the column of an input with --input NAME=COLUMN")
+    read = read_table(
+        table.file, columns, limit, on_problem, "; name a column with --input NAME=COLUMN, --truth or --id"
+    )
     names = [*columns.named, *(TRUTHS if columns.truth is None else ())]
     rows = [(at, line, {name: row[name] for name in names if name in row}) for at, line, row in read.rows]
     read = replace(read, rows=rows)

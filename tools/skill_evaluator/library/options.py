@@ -134,8 +134,8 @@ MaxCost = Annotated[float | None, _shared("Maximum cost of all calls together, i
 MaxCalls = Annotated[int | None, _shared("Maximum number of calls; retries do not count.", group=RARE)]
 Concurrency = Annotated[int | None, _shared("Calls at once per model; default 8, private hosts up to 256.", group=RARE)]
 Batch = Annotated[bool, _shared("Use batch APIs: half the price, outputs within a day.")]
-Audits = Annotated[Path, _shared("Folder of audits.", metavar="DIR", group=RARE)]
-Judgements = Annotated[Path, _shared("Folder of judge runs.", metavar="DIR", group=RARE)]
+Audits = Annotated[Path, _shared("Folder of audits; default: audits.", metavar="DIR", group=RARE)]
+Judgements = Annotated[Path, _shared("Folder of judge runs; default: judgements.", metavar="DIR", group=RARE)]
 SKILL = "The component, by name or folder."
 SKILLS = "Components, by name or folder; default: all."
 

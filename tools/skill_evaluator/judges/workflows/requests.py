@@ -72,7 +72,7 @@ class RegressionRequest(BatchJudgeRequest, cli.ComponentsOption, cli.FixturesOpt
     )
     preset: str = cli.rare(f"Set of dimensions: {', '.join(PRESETS)}.", "default", metavar="NAME")
     stakes: Stakes = cli.option("high: a person must approve before a version ships.", "normal")
-    against: str | None = cli.option("Compare regression rates with a judge run: folder, id, file.", metavar="RUN")
+    against: str | None = cli.option("Compare regression rates with this judge run (id or file).", metavar="RUN")
 
 
 JudgedRequest = ScoreRequest | PairwiseRequest | RegressionRequest

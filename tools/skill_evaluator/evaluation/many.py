@@ -18,7 +18,7 @@ from skill_evaluator.evaluation.runs import baseline_notes, plan_runs, read_inpu
 from skill_evaluator.judges.modes.sentences import judge_estimate
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import Model, Policy, VerdictName, select_models
+from skill_evaluator.library.config import Model, Policy, SafetyLimits, VerdictName, select_models
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.library.versions import bump, needs_evaluation, read_version, read_versions
 from skill_evaluator.providers import key_note, missing_key, read_configuration
@@ -293,7 +293,7 @@ def switched_components(
     for name in names:
         component_request, evaluated = replace(evaluation, skill=name), None
         try:
-            row = _plan_switch(component_request, request)
+            row = _plan_switch(component_request, request, configuration.settings.limits)
             if not request.dry_run:
                 evaluated = evaluate(component_request, watch)
                 row = _compare_models(row, evaluated, request)
@@ -308,8 +308,8 @@ def switched_components(
         raise ConfigError("there is no component to compare: all were skipped")
 
 
-def _plan_switch(evaluation: EvaluationRequest, request: SwitchRequest) -> SwitchedComponent:
-    component, remark = load_component(request.components, evaluation.skill, fixtures_dir=request.fixtures), ""
+def _plan_switch(evaluation: EvaluationRequest, request: SwitchRequest, limits: SafetyLimits) -> SwitchedComponent:
+    component, remark = load_component(request.components, evaluation.skill, limits, request.fixtures), ""
     if component.program is not None:
         raise errors.NotEvaluatedError(f"'{component.name}' is a program, which chooses its own model")
     size = dry_run(evaluation)

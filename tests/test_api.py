@@ -219,7 +219,7 @@ def test_score_without_a_schema_has_no_validity() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"tolerance": 1}, "fields.total in the arguments needs compare or align, since there is no schema"),
+        ({"tolerance": 1}, "fields.total in the arguments requires compare or align, since there is no schema"),
         ({"align": "key"}, "align: key requires key: [...] at fields.total in the arguments"),
     ],
 )

@@ -86,6 +86,15 @@ def test_switch_dry_run_calls_and_writes_nothing(two: Library, server: ChatServe
     )
 
 
+def test_switch_reads_components_under_the_limits_of_settings(two: Library) -> None:
+    two.write(".evaluator/settings.yaml", "limits: {follow_links: true}")
+    prompt = two.root / "components" / SKILL / "prompt.md"
+    prompt.rename(two.root / "shared.md")
+    prompt.symlink_to(two.root / "shared.md")
+    ended = two.call("switch", "old", "new", "--dry-run", "--format", "json", "-n", "5")
+    assert (ended.code, ended.json["components"][0]["remark"]) == (0, "")
+
+
 @pytest.mark.parametrize("entry", [None, {**REPLAY, "id": "old", "retires": "2026-01-31"}])
 def test_removed_or_retired_model_is_compared_by_its_record(
     two: Library, server: ChatServer, entry: dict[str, object] | None

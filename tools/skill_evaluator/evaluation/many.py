@@ -18,7 +18,7 @@ from skill_evaluator.evaluation.runs import baseline_notes, plan_runs, read_inpu
 from skill_evaluator.judges.modes.sentences import judge_estimate
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import Model, Policy, VerdictName, select_models
+from skill_evaluator.library.config import Model, Policy, SafetyLimits, VerdictName, select_models
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.library.versions import bump, needs_evaluation, read_version, read_versions
 from skill_evaluator.providers import key_note, missing_key, read_configuration
@@ -41,7 +41,7 @@ from skill_evaluator.verdicts.decide.rules import exit_code
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRun:
-    """A planned evaluation: its cases, estimates and cost forecasts per model, remarks, and schema problems."""
+    """A planned evaluation with its costs. `further` has remarks, `problems` the problems of the output schema."""
 
     component: Component
     cases: Sequence[Case]
@@ -147,7 +147,7 @@ def _check_truth(component: Component, cases: Sequence[Case]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManyPlanned:
-    """The dry runs of the components to evaluate. `left_out` has the errors of all other components by name."""
+    """The dry runs of the selected components. `left_out` has the error of each failed dry run by component name."""
 
     ready: Sequence[DryRun]
     left_out: Mapping[str, SkillEvaluatorError]
@@ -173,10 +173,10 @@ def all_components(folder: Path) -> list[str]:
 
 
 def plan_many(request: ManyRequest) -> ManyPlanned:
-    """Make a dry run of each component that matches the glob `request.skill`, with --changed only of changed ones.
+    """Make a dry run of each component that matches the glob `request.skill`. With --changed, skip the unchanged.
 
-    Errors of components are returned. Raise ComponentError if no component matches, ConfigError if the configuration is
-    invalid, and GitError if the base commit is not found.
+    Components with an error are in `left_out`. Raise ComponentError if no component matches, ConfigError if the
+    configuration or an option is invalid, and GitError if the base commit is not found.
     """
     all_names, pattern = all_components(request.components), request.skill or "*"
     names = [name for name in all_names if fnmatchcase(name, pattern)]
@@ -201,10 +201,10 @@ def plan_many(request: ManyRequest) -> ManyPlanned:
 
 
 def _changed(request: ManyRequest, names: Sequence[str], ref: str | None) -> list[str]:
-    """Return the components to evaluate, compared with the merge base of HEAD and `ref` (None: the main branch).
+    """Return the components that changed since the merge base of HEAD and `ref` (None: the main branch).
 
-    These are new or unreadable, or have another prompt or schema, or a higher major or minor version. Changed cases do
-    not count. Raise GitError if there is no merge base.
+    A component changed if it is new or unreadable, its prompt or schema differs, or its major or minor version is
+    higher. Cases are ignored. Raise GitError if there is no merge base.
     """
     repository = Repository(request.components if request.components.exists() else request.config)
     main, head = ref or repository.main_branch() or "", repository.commit("HEAD")
@@ -213,7 +213,7 @@ def _changed(request: ManyRequest, names: Sequence[str], ref: str | None) -> lis
     if base is None or (base == head and not ref and repository.is_shallow):
         message = f"--base {ref} is not a commit here" if ref else "found no merge base of HEAD and the main branch"
         raise errors.GitError(
-            f"{message}; fetch more (`fetch-depth: 0` in CI), or name a commit: --changed --base COMMIT"
+            f"{message}; fetch more commits (`fetch-depth: 0` in CI), or name a commit: --changed --base COMMIT"
         )
     folder = repository.relative_path(request.components)
     (versions,) = read_versions(repository, (base,), folder)
@@ -232,7 +232,7 @@ def _changed(request: ManyRequest, names: Sequence[str], ref: str | None) -> lis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchedComponent:
-    """The planned calls and cost of one component, and the comparison of its two models (None if not compared)."""
+    """One component of a switch. If its models were not compared, `verdict`, `usd_*` and `comparison` are None."""
 
     component: str
     calls: int = 0
@@ -254,7 +254,7 @@ class Switch:
 
     @property
     def exit_code(self) -> int:
-        """The lowest nonzero exit code of the components, or 0. A component without a plan or a comparison has 4."""
+        """The lowest nonzero exit code of the components, else 0. A component that was not compared has 4."""
         if self.request.dry_run:
             return errors.EXIT_INCOMPLETE if any(row.remark and not row.calls for row in self.rows) else errors.EXIT_OK
         verdicts = [row.verdict for row in self.rows]
@@ -266,10 +266,11 @@ class Switch:
 def switched_components(
     request: SwitchRequest, watch: Watch
 ) -> Iterator[tuple[SwitchedComponent, EvaluationResult | None]]:
-    """Evaluate each requested component (default: all) with both models and compare; yield the row and the evaluation.
+    """Evaluate each requested component with both models. Yield its row, and the evaluation or None.
 
-    A dry run makes no call and yields no evaluation. If the old model is not in models.yaml or is retired, its newest
-    recorded run of the component's version is used. Raise ConfigError if all components are skipped.
+    The default is all components. A dry run makes no call and yields no evaluation. If the old model is retired or not
+    in models.yaml, its newest run of the current version is used. Programs and components without cases are skipped.
+    Raise ConfigError if all components are skipped or the new model cannot be called.
     """
     configuration = read_configuration(request.config)
     (new,) = select_models(configuration.models, (request.new,))
@@ -292,7 +293,7 @@ def switched_components(
     for name in names:
         component_request, evaluated = replace(evaluation, skill=name), None
         try:
-            row = _plan_switch(component_request, request)
+            row = _plan_switch(component_request, request, configuration.settings.limits)
             if not request.dry_run:
                 evaluated = evaluate(component_request, watch)
                 row = _compare_models(row, evaluated, request)
@@ -307,8 +308,8 @@ def switched_components(
         raise ConfigError("there is no component to compare: all were skipped")
 
 
-def _plan_switch(evaluation: EvaluationRequest, request: SwitchRequest) -> SwitchedComponent:
-    component, remark = load_component(request.components, evaluation.skill, fixtures_dir=request.fixtures), ""
+def _plan_switch(evaluation: EvaluationRequest, request: SwitchRequest, limits: SafetyLimits) -> SwitchedComponent:
+    component, remark = load_component(request.components, evaluation.skill, limits, request.fixtures), ""
     if component.program is not None:
         raise errors.NotEvaluatedError(f"'{component.name}' is a program, which chooses its own model")
     size = dry_run(evaluation)

@@ -1,7 +1,7 @@
-"""Mutation testing: run the prompt without each of its parts, and compare with the whole prompt.
+"""Mutation testing: remove one part of the prompt at a time, and test whether the scores change.
 
-A mutant is compared with four runs of the whole prompt: unchanged, and with three edits without meaning (controls). The
-effect of such edits is the noise that a mutant must exceed.
+A mutant is compared with four runs of the whole prompt: one is unchanged, and three have an edit that keeps the meaning
+(controls). The effect of such edits is the noise that a mutant must exceed.
 """
 
 import math
@@ -51,7 +51,7 @@ class Mutant:
 
 
 def mutants_of(prompt: Prompt, source: str = "") -> tuple[Mutant, ...]:
-    """Return a mutant for each part of a prompt, from top to bottom. `source` is the text of the prompt's file.
+    """Return a mutant for each part of a prompt, from top to bottom. Count lines in `source`, the prompt's file.
 
     Parts with a placeholder, and whole messages, are not removed.
 
@@ -102,7 +102,7 @@ def parts_of(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _kinds_of(lines: Sequence[str]) -> list[str]:
-    """Return the kind of part of each line. It is "none" for blank lines, code, tables, quotations and tags."""
+    """Return "section", "bullet", "sentence" or "none" for each line. Code, tables, quotations and tags are "none"."""
     kinds, fence = [], ""
     for line in lines:
         mark = _FENCE.match(line)
@@ -304,9 +304,9 @@ def _decide(mutants: Sequence[Mutant], records: Mapping[str, Record], inputs: In
 def decide_mutant(mutant: Mutant, whole: Sequence[Record], record: Record, rules: VerdictRules) -> MutantResult:
     """Decide whether a mutant is killed. `whole` has the records of the unchanged prompt, then of its controls.
 
-    All metrics except repeatability, and all fields, are one family of tests. A mutant is killed if one of these
-    measures moved beyond the tolerance, and either its q is at most α or it collapsed. If only q decided, at most a
-    share α of the mutants without effect would be killed.
+    All fields, and all metrics except repeatability, are tested. A mutant is killed if one of them moved beyond the
+    tolerance and either its q is at most α or `has_collapsed` is true. The test of q alone would kill at most a share α
+    of the mutants without effect.
     """
     candidate = record.model_copy(update={"beside": whole[0].run_id})
     pair = Pair(baseline=whole[0], candidate=candidate, baseline_again=tuple(whole[1:]))
@@ -334,9 +334,9 @@ def _changed_measures(compared: Compared, rules: VerdictRules) -> list[Reaction]
 
 
 def _changed_cases(compared: Compared, noticed: Sequence[Reaction], rules: VerdictRules) -> Iterator[Reaction]:
-    """Yield each case whose mean of the primary metric is outside its range in the whole prompt and the controls.
+    """Yield the cases whose primary metric is lower, or higher, than with the whole prompt and with every control.
 
-    The mean must have moved in the direction of one of the `noticed` reactions. Without any, yield nothing.
+    At least one of the `noticed` reactions must have the same direction. Without reactions, yield nothing.
     """
     primary = compared.primary(rules.primary_metric)
     if primary is None or not noticed:
@@ -374,9 +374,9 @@ def adjusted_p_values(scores: Floats) -> list[float]:
     """Test whether the last version differs from the others. Return one adjusted p-value per measure.
 
     `scores` has the axes measures, cases and versions; NaN stands for no score. Under the null hypothesis the versions
-    of a case are exchangeable. Each exchange puts any version of a case in the place of the last. The p-value of a
-    measure is the share of exchanges in which the largest standardised sum of all measures is at least the actual sum
-    of this measure (Westfall and Young 1993). This allows for dependent measures.
+    of a case are exchangeable. An exchange puts, separately for each case, one version in the place of the last. The
+    p-value of a measure is the share of exchanges in which the largest standardised sum of all measures is at least the
+    actual sum of this measure (Westfall and Young 1993). This allows for dependent measures.
     """
     versions = scores.shape[2]
     # deviations from the mean of the other versions
@@ -395,7 +395,7 @@ def adjusted_p_values(scores: Floats) -> list[float]:
 
 
 def _exchanges(cases: int, versions: int) -> NDArray[np.int_]:
-    """Return an array, exchanges × cases, of the index of the version that replaces the last one."""
+    """Return an array, exchanges × cases, of the index of the version that takes the place of the last one."""
     if versions**cases <= _DRAWS:
         return np.array(list(product(range(versions), repeat=cases)), int).reshape(versions**cases, cases)
     draws = np.random.default_rng(0).integers(versions, size=(_DRAWS, cases))

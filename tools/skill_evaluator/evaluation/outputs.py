@@ -45,7 +45,7 @@ Text = tuple[str, str]  # the id of a case, and the text of an output
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedRun:
-    """The scores of judged checks by case id and text, and their summary. `stopped`: why scores are missing."""
+    """The scores of judged checks by (case id, text), and their summary. `stopped`: the reason for missing scores."""
 
     scores: Mapping[Text, CheckScores] = field(default_factory=dict)
     summary: JudgedChecks | None = None
@@ -53,7 +53,7 @@ class JudgedRun:
 
 
 def judged_items(cases: Iterable[Case], outcomes: Iterable[Replicate]) -> dict[Text, SentencesItem]:
-    """Return the distinct outputs to judge, by (case id, text). Refused and truncated outputs are omitted."""
+    """Return the distinct outputs to judge by (case id, text). Omit refused and truncated outputs."""
     by_id = {case.id: (case, sentences) for case in cases if (sentences := case.sentences)}
     items: dict[Text, SentencesItem] = {}
     for replicate in outcomes:
@@ -176,7 +176,7 @@ def _summary(
 
 
 def _errors_of(answers: SentenceAnswers, configuration: Configuration, config: Path) -> Mapping[str, SentenceErrors]:
-    """Return the judge's errors by sentence ("": all). Return {} without a calibration of this prompt and settings."""
+    """Return the judge's counts of errors by sentence ("": all). Return {} if this judge is not calibrated."""
     calibration, manifest = read_calibration(config, configuration.settings), answers.manifest
     if manifest is None or calibration is None or calibration.judging is None:
         return {}

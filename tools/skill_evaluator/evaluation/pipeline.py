@@ -58,9 +58,9 @@ _IGNORED = re.compile(r"/evals/(results|records)/|/(README\.md|CHANGELOG\.md|lea
 class EvaluationResult:
     """The runs of an evaluation, the verdict on the new version, and the ranking of its models.
 
-    `runs` are the runs that had calls to make, `finished` all runs with a saved record. `problems` are the errors of
-    runs that could not be saved or reported. `judged` has the records that may get a verdict, `archive` the records
-    that they are compared with. `spreads` has the variation over reruns.
+    `finished` has all runs with a saved record, `runs` only the runs that had calls to make. `problems` are errors of
+    saving and reporting. `judged` has the records of the new version, `archive` their possible baselines. `spreads` has
+    the variation of scores over reruns of a version.
     """
 
     inputs: Inputs
@@ -209,7 +209,7 @@ def _session_of(planned: Sequence[ComponentRun], inputs: Inputs, watch: Watch) -
 def _save(
     scored: Sequence[Finished], recorded: Sequence[Finished], inputs: Inputs
 ) -> tuple[list[Finished], list[SkillEvaluatorError]]:
-    """Save the records of the scored runs. Return (all runs with a saved record, errors)."""
+    """Save the records of `scored` runs. Return (these and the `recorded` runs, errors of saving)."""
     finished, problems = list(recorded), list[SkillEvaluatorError]()
     for earlier in recorded:  # a full disk may have prevented the record in the run's folder
         if not (earlier.folder / RECORD).exists():

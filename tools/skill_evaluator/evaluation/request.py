@@ -30,7 +30,7 @@ class EvaluationRequest(cli.LimitsOption, cli.LibraryOptions):
     no_prompt: bool = cli.flag("Send only the output schema instead of the prompt.")
     recorded_baseline: bool = cli.flag("Compare with the baseline's record; do not run it again.")
     failing: bool = cli.flag("Run again only the cases that failed in the newest record.")
-    with_baseline: bool = cli.rare("Also run the baseline version; fail if that is impossible.", False)
+    with_baseline: bool = cli.rare("Also run the baseline, even for a draft; fail if that is impossible.", False)
     invocation: str | None = None
     baseline_commit: str | None = None
     limits: Mapping[str, Any] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class EvaluationRequest(cli.LimitsOption, cli.LibraryOptions):
 class ManyRequest(EvaluationRequest):
     """The options of `evaluate` for one or several components."""
 
-    skill: str = cli.argument("A component, its folder, or a glob; default: all ready ones.", "", "COMPONENT")
+    skill: str = cli.argument("A component, its folder, or a glob; default: all that can run.", "", "COMPONENT")
     changed: bool = cli.flag("Run only the components that this branch changed.")
     base: str | None = cli.option("With --changed: compare with this commit; default: main.", metavar="COMMIT")
     yes: bool = cli.flag("Run several components without confirmation.")

@@ -1,7 +1,7 @@
-"""The inputs of an evaluation, checked before any call, and its runs: new, with a recorded version, or resumed.
+"""Check the inputs of an evaluation before any call, and plan its runs: new runs, baselines, reruns, resumed runs.
 
-The outputs of unfinished runs are reused, so that no call is paid twice. Drafts and `--failing` neither reuse outputs
-nor pass them on, because the best of many drafts would look like an improvement.
+The outputs of unfinished runs are reused, so that no call is paid twice. Outputs of drafts and of `--failing` are never
+reused, because the best of many tries would look like an improvement.
 """
 
 import sys
@@ -136,8 +136,8 @@ def judge_of(
 ) -> tuple[Model | None, tuple[Model, ...]]:
     """Return (judge, models to evaluate). The judge is None if the component has no `expect` checks.
 
-    If all models are selected, the judge is evaluated too only if the component's policy names it. Raise ConfigError if
-    no judge is configured, or if a model would judge itself and the component's policy does not allow that.
+    Only a judge that `policy.components` names may judge its own outputs. Any other judge is removed from the models if
+    all are selected. Raise ConfigError if no judge is configured, or if no other model remains or it was selected.
     """
     if not any(case.sentences for case in cases):
         return None, selected
@@ -167,7 +167,7 @@ _NO_REUSE_HINT = "(--no-reuse begins a new one)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """A run with its record, and the path of the record (among the component's records if it is saved there)."""
+    """A run with its record, which is saved among the component's records or only in the run folder."""
 
     run: Run
     record: Record
@@ -180,7 +180,7 @@ class Finished:
 
 
 def plan_runs(inputs: Inputs) -> tuple[Sequence[ComponentRun], list[Finished]]:
-    """Return (runs to call, resumed runs that are recorded). Raise RunError if options or records forbid it."""
+    """Return (runs to call, resumed runs with a record). Raise RunError if options or records allow no run."""
     request, recorded = inputs.request, read_entries(inputs.component.leaderboard_path)
     runs: Sequence[ComponentRun]
     finished: list[Finished] = []
@@ -241,10 +241,9 @@ def _new_runs(inputs: Inputs) -> Sequence[ComponentRun]:
 
 
 def baseline_notes(runs: Sequence[Run]) -> list[str]:
-    """Return a line for each version that runs as an interleaved baseline: its models and the factor of the calls.
+    """Return one line per interleaved baseline, such as "interleaved with 1.0.0: 1.5 × the calls of m1 and m2".
 
-    A version has several lines if the factor differs between models. Each line names `--recorded-baseline`, unless
-    failed cases are run again.
+    Models with another factor have their own line. Each line names `--recorded-baseline`, except with `--failing`.
     """
     replicates = {run.manifest.run_id: run.manifest.replicates for run in runs}
     models: dict[str, list[str]] = {}
@@ -306,7 +305,7 @@ def record_path(run: Run, component: Component) -> Path:
 def _with_unfinished_runs(
     planned: Sequence[ComponentRun], inputs: Inputs, recorded: Sequence[RecordedRun]
 ) -> tuple[list[ComponentRun], list[Finished]]:
-    """Replace planned runs by unfinished runs of the same inputs on this machine. Return them as `plan_runs` does.
+    """Replace planned runs by unfinished runs with the same inputs. Return (runs to call, resumed runs with a record).
 
     An unfinished run with fewer calls than planned is extended to the planned cases and replicates.
     """
@@ -345,7 +344,7 @@ def _changed(run: ComponentRun, **values: Any) -> ComponentRun:
 
 
 def _earlier_runs(runs: Sequence[Run], inputs: Inputs) -> Iterator[Run]:
-    """Yield the runs on this machine that no process is making and that have the inputs of one of `runs`.
+    """Yield the saved runs with the same inputs as one of `runs`, except runs that a process is making now.
 
     If the request names a seed, yield only runs with that seed. Runs of the provider `replay` are skipped.
     """
@@ -444,7 +443,7 @@ def find_baseline(component: Component, model: Model, archive: Archive, policy: 
 
 
 def fresh_seed(archive: Archive, model_id: str, versions: Iterable[str], first: int) -> int:
-    """Return the lowest seed from `first` on that no complete record of the model in these versions has."""
+    """Return the lowest seed ≥ `first` that no complete run of the model with one of the versions used."""
     # a provider that honours seeds would repeat the outputs of a used seed
     names = set(versions)
     runs = (entry for entry in archive.runs_of(model_id) if entry.complete and entry.version in names)
@@ -571,7 +570,7 @@ def _with_fresh_seed(run: ComponentRun, inputs: Inputs, archive: Archive, *versi
 def _run_of_version(
     run: ComponentRun, component: Component, role: Role, prompt_commit: str | None, inputs: Inputs
 ) -> ComponentRun:
-    """Return a run of another version, `component`, with model, cases and invocation of `run`."""
+    """Return a run of another version, `component`, with the model, cases and invocation of `run`."""
     refuse_unfilled(component, inputs.cases, inputs.component)
     component = apply_scenario(component, inputs.request.config, inputs.request.scenario)
     invocation, mark = invocation_of(run.manifest.run_id), BASELINE if role == "baseline" else ""

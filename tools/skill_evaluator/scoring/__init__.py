@@ -1,1 +1,1 @@
-"""Replicates to a scorecard to a record, and the explanation of an answer."""
+"""Score outputs and runs, build the records of runs, and show the outputs of a case."""

@@ -24,10 +24,10 @@ _MAX_COMPARED_CHARS = 50_000  # comparing longer outputs could take minutes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """One planned call of a case, with its output and its scores by metric name and by check id.
+    """The result of one planned call of a case: its output, and its scores by metric name and by check id.
 
     `outcome` is `scored`, `unparseable`, `not_run`, or the kind of failure. `parsed` is None if the text was not parsed
-    or was too costly to score. `unmarked` is the reason why the output is not compared with the truth, or None.
+    or was too costly to score. `unmarked` is the reason if the output is not compared with the truth.
     """
 
     index: int
@@ -75,8 +75,8 @@ def read_answers(
 ) -> list[Answer]:
     """Return one `Answer` per replicate, in the same order. A replicate of None was not run.
 
-    `scored` has the scores of outputs by index. If it is None, outputs are `scored`, or `unparseable` if parsing fails.
-    Texts over `max_chars` are not parsed.
+    `scored` has the scores of outputs by index. Without it, answers have no scores, and only parsing decides whether
+    their outcome is `scored` or `unparseable`. Texts over `max_chars` are not parsed.
     """
     answers = []
     unscored = Scored(outcome=NOT_RUN, metrics=dict.fromkeys(component.metrics))
@@ -103,7 +103,7 @@ def _grouped(answers: Iterable[Answer], same: Callable[[Answer], Hashable]) -> l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistinctOutput:
-    """A group of equal outputs of a case: the first as `answer` with its results, and the indexes and texts of all."""
+    """Equal outputs of a case. `replicates` and `texts` describe all of them, the other fields the first output."""
 
     answer: Answer
     replicates: tuple[int, ...]
@@ -188,12 +188,12 @@ def recorded_case_view(
     case: Case,
     replicates: Iterable[Replicate | None],
     recorded: CaseRecord,
-    changed: str | None,
+    unmarked: str | None,
     max_outputs: int = MAX_OUTPUTS,
 ) -> CaseView:
     """Return the view of a case with its recorded scores. Checks that changed since the record have no score.
 
-    `changed` is a reason not to compare the outputs with the ground truth, or None. Huge outputs are not compared.
+    If `unmarked` has a reason, outputs are not compared with the ground truth. Huge outputs are never compared.
     """
     metrics = {name: dict(enumerate(scores)) for name, scores in recorded.replicates.items()}
     digests = {check.id: check.digest for check in case.checks}
@@ -208,7 +208,7 @@ def recorded_case_view(
         for index, outcome in enumerate(recorded.outcomes)
     }
     answers = [
-        replace(answer, unmarked=changed or _unmarked_reason(case, answer)) if answer.outcome == SCORED else answer
+        replace(answer, unmarked=unmarked or _unmarked_reason(case, answer)) if answer.outcome == SCORED else answer
         for answer in read_answers(component, case, replicates, scored, _MAX_MARKED_CHARS)
     ]
     return case_view(component, case, answers, max_outputs)
@@ -268,7 +268,7 @@ class AnswerChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedAnswers:
-    """The changed outputs of a model in `compared` cases. `absent` is the reason why none were compared, or None."""
+    """The changed outputs of a model. `compared` counts the cases. `absent` is the reason if none were compared."""
 
     model_id: str
     baseline: str
@@ -283,7 +283,7 @@ Answers = Mapping[Call, Replicate]
 def answer_changes(
     component: Component, cases: Sequence[Case], baseline: Record, candidate: Record, answers: tuple[Answers, Answers]
 ) -> Iterator[AnswerChange]:
-    """Yield the cases with equal inputs whose most frequent output changed. `answers` is for (baseline, candidate)."""
+    """Yield the cases with the same inputs but another most frequent output. `answers`: (baseline, candidate)."""
     before = {case.case_id: case for case in baseline.per_case}
     after = {case.case_id: case for case in candidate.per_case}
     by_case = [by_key((call.case_id, replicate) for call, replicate in outcomes.items()) for outcomes in answers]

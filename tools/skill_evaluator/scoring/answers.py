@@ -151,7 +151,7 @@ def missing_and_extra_keys(
 def top_names(schema: Mapping[str, Any] | None) -> tuple[frozenset[str], frozenset[str] | None]:
     """Return (required keys, named keys) of the top level of a schema, also through `$ref` and `allOf`.
 
-    Keys in branches, such as those of `anyOf`, count only as named. The named keys are None if there are none, or if
+    Branches such as `anyOf` add only named keys. The named keys are None if the schema names no key, or if
     `patternProperties` or `additionalProperties` has a schema for other keys.
     """
     nodes = [node for node in same_value(schema, schema or {}, _COMBINING_KEYWORDS) if isinstance(node, Mapping)]
@@ -197,8 +197,8 @@ class Scored:
 class Agreement:
     """The agreement of a case's outputs with each other.
 
-    `metrics` has the worst values if comparing the outputs `is_too_costly`. `stability`, `values` and `arrays` are by
-    path. `values` counts the values of a field, long texts as digests.
+    If it `is_too_costly` to compare the outputs, `metrics` has the worst values. `stability`, `values` and `arrays` are
+    by path. `values` counts the values of a field, long texts as digests.
     """
 
     metrics: Mapping[str, float | None]
@@ -212,11 +212,11 @@ class Agreement:
 class CaseScore:
     """The scores of one case: per replicate, and over its replicates.
 
-    `outcomes` and each tuple of `metrics` have one entry per planned replicate; a metric is None if it was not
-    measured. `undefined` has the metrics that no output of the case can have. `exact` counts the outputs that equal the
-    ground truth (None: no ground truth). `contracts` has (schema result, count) of the distinct parsed texts.
-    `fields`, `profile` and the parts of `agreement` are by path and include checks; without a ground truth, `fields`
-    has only checks. `checks` are by check id, `parts` are digests of the inputs by name.
+    `outcomes` and each tuple of `metrics` have one entry per planned replicate. A metric is None if it was not
+    measured. `undefined` names the metrics that no output of the case can have, such as `jaccard` without an array.
+    `exact` counts the outputs that equal the ground truth (None: no ground truth). `contracts` has (schema result,
+    count) of the distinct parsed texts. `fields` and `profile` are by path and include checks; without a ground truth,
+    `fields` has only checks. `checks` are by check id, `parts` are digests of the case's inputs by name.
     """
 
     case_id: str
@@ -329,7 +329,7 @@ def unparseable(
     problem: str | None = None,
     checks: CheckScores | None = None,
 ) -> Scored:
-    """Return scores with each metric's value for unparseable outputs. If `checks` is None, all checks fail."""
+    """Return the scores of an output that cannot be parsed or used. If `checks` is None, all its checks fail."""
     scores = {check.id: CheckScore(0.0) for check in case.checks} if checks is None else checks
     metrics = with_checks({name: metric.unparseable for name, metric in component.metrics.items()}, case, scores)
     return Scored(outcome=outcome, metrics=metrics, problem=problem, checks=scores)
@@ -338,7 +338,7 @@ def unparseable(
 class AnswerScorer:
     """Scores texts as outputs of a component's cases, in this process and, if started, in workers.
 
-    Tasks of workers that have not begun by `until` (monotonic clock) are too costly; check programs then score 0.
+    A worker's task that has not begun by `until` (monotonic clock) is too costly. A check program then scores 0.
     """
 
     def __init__(self, component: Component, cases: Iterable[Case], until: float = math.inf) -> None:
@@ -355,7 +355,7 @@ class AnswerScorer:
         self._may_last = not is_shipped  # a plugin's metric or comparator may never end
 
     def start_workers(self, calls: int) -> None:
-        """Start workers if a ground truth or one of at most `calls` outputs may need one and the system has `fork`."""
+        """Start workers if the ground truths or at most `calls` outputs may need them. Without `fork`, start none."""
         component, cases = self.component, self.cases.values()
         self._short = frozenset(case.id for case in cases if self._is_short(canonical_json(case.truth)))
         needs_none = not calls and len(self._short) == len(cases)

@@ -153,7 +153,7 @@ class Recorder:
 def counts_of(
     scorecard: Scorecard, latencies_s: Sequence[float], required_coverage: float, stopped: str | None = None
 ) -> dict[str, Any]:
-    """Return keyword arguments of `Record`: counts of cases, calls and outcomes, completeness, latency and version.
+    """Return the counts, completeness, latency and evaluator version of a run, as keyword arguments of `Record`.
 
     `stopped` is the reason if the run ended early.
     """
@@ -198,7 +198,7 @@ def amounts_by_case(
 def case_record(
     case: CaseScore, digest: str, inputs: Sequence[str] = (), amounts: Mapping[str, CaseAmount] = {}
 ) -> CaseRecord:
-    """Return the record of a case. `digest` is the case's digest. `inputs` are the names that the prompt uses."""
+    """Return the record of a case. `digest` is the case's digest. `inputs` names the inputs that the prompt uses."""
     parts = {name: part for name, part in case.parts.items() if name in (*inputs, TURNS)}
     return CaseRecord.view(
         case,
@@ -239,9 +239,9 @@ def _total(usages: Sequence[Usage], name: str) -> int | None:
 def summarize_accuracy(scorecard: Scorecard, metrics: Iterable[str]) -> dict[str, Summary]:
     """Return the summary of each metric over the cases for which it is defined.
 
-    `mean` is the mean of the cases' means over the outputs with a score. `strict_mean` counts refused, truncated and
-    unparseable outputs as 0. `stdev` is over the replicates' strict means, `stdev_cases` over the cases'. `n` counts
-    the outputs with a score, `n_cases` the cases with a strict mean. `ci95` belongs to `strict_mean`.
+    `mean` averages the `n` outputs with a score, first within each case. In `strict_mean`, over `n_cases` cases,
+    refused, truncated and unparseable outputs count 0. `ci95` is its confidence interval. `stdev` is its standard
+    deviation between replicates, `stdev_cases` between cases.
     """
     summaries = {}
     for name in metrics:

@@ -57,8 +57,7 @@ class _CaseScores:
 class Scorer:
     """Scores the replicates of one run as they arrive. Each call may be added once.
 
-    `scores` scores the texts, also of cases that the run does not have. `replicates` is the number of planned calls per
-    case.
+    `scores` may also have cases of other runs. `replicates` is the number of planned calls per case.
     """
 
     def __init__(self, scores: AnswerScorer, case_ids: Collection[str], replicates: int) -> None:
@@ -225,7 +224,7 @@ class Scorer:
 
 
 def passed_counts(scores: Iterable[float | None]) -> Counter[Hashable]:
-    """Count the scores of a check that pass (key True: 0.5 or more) and that fail (key False). None is not counted."""
+    """Count the outputs that pass a check (key True, score ≥ 0.5) and that fail it (key False). Ignore None."""
     return Counter(score >= PASSED_FROM for score in scores if score is not None)
 
 
@@ -262,8 +261,8 @@ def open_scores(
 ) -> Iterator[AnswerScorer]:
     """Open a scorer for at most `calls` outputs of these cases, with worker processes if they are needed.
 
-    Tasks of workers that have not begun by `until` (monotonic clock) are too costly to score. The workers are forked
-    here, so this process must have no other thread and hold no lock.
+    A worker's task that has not begun by `until` (monotonic clock) is too costly to score. The workers are forked here,
+    so this process must have no other thread and hold no lock.
     """
     with closing(AnswerScorer(component, cases, until)) as scorer:
         scorer.start_workers(calls)

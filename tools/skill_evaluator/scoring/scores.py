@@ -1,4 +1,4 @@
-"""Public API for other programs: score one output against one ground truth. Stable like `Library`."""
+"""Public API for other programs: score one output against one ground truth. It is as stable as `Library`."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -72,9 +72,9 @@ class OutputScores:
     """The scores of one output.
 
     `scores` has every metric by name: a number in [0, 1], or None if it was not measured. `valid` is None if there is
-    no schema. `found` is the form of the output in a raw text. It is None for a parsed output, or if the text has no
-    output; then `problem` is the reason. `rows` has one row per compared value, in the order of the ground truth; it is
-    empty without a ground truth or an output.
+    no schema. `found` is the form of the output in a raw text, such as `fenced`. It is None if the text has no output
+    (`problem` is the reason) or a parsed output was scored. `rows` has one row per compared value, in the order of the
+    ground truth. It is empty without a ground truth or an output.
     """
 
     scores: Mapping[str, float | None]
@@ -202,7 +202,7 @@ def _plan(schema: Mapping[str, Any] | None, fields: FieldSettings) -> FieldPlan:
     rules = field_rules(fields, _WHERE) if fields else {}
     for path, rule in rules.items() if schema is None else ():
         if rule.compare is None and rule.align is None:
-            raise ComponentError(f"fields.{path} in {_WHERE} needs compare or align, since there is no schema")
+            raise ComponentError(f"fields.{path} in {_WHERE} requires compare or align, since there is no schema")
     return plan_fields(schema, rules, _WHERE)
 
 

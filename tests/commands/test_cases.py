@@ -121,6 +121,8 @@ def test_import_refuses_questions_and_requires_a_component(library: Library) -> 
         "there are 2 components in components; name one with --skill NAME"
         in imported(library, "t.jsonl", row, "--input", "text").err
     )
+    empty = imported(library, "t.jsonl", row, "--input", "text", "--components", "empty")
+    assert "there are 0 components in empty; `skill-evaluator init` creates one" in empty.err
     refused = imported(library, "t.jsonl", row, "--input", "text", "--skill", "quiz")
     assert "component 'quiz' has multiple-choice questions: add lines to questions.jsonl" in refused.err
 

@@ -86,7 +86,8 @@ def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> Impor
     """
     names = component_names(table.components)
     if table.skill is None and len(names) != 1:
-        raise ComponentError(f"there are {len(names)} components in {table.components}; name one with --skill NAME")
+        remedy = "name one with --skill NAME" if names else "`skill-evaluator init` creates one"
+        raise ComponentError(f"there are {len(names)} components in {table.components}; {remedy}")
     limits = load_settings(table.config).limits
     component = load_component(table.components, table.skill or names[0], limits, table.fixtures)
     limit, schema = limits.size_of("document_bytes"), None

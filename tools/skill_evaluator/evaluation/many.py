@@ -173,7 +173,7 @@ def all_components(folder: Path) -> list[str]:
 
 
 def plan_many(request: ManyRequest) -> ManyPlanned:
-    """Make a dry run of each component that matches the glob `request.skill`. With --changed, skip the unchanged.
+    """Make a dry run of each component that matches `request.skill`. With --changed, skip unchanged components.
 
     Components with an error are in `left_out`. Raise ComponentError if no component matches, ConfigError if the
     configuration or an option is invalid, and GitError if the base commit is not found.

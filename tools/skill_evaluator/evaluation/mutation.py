@@ -102,7 +102,7 @@ def parts_of(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _kinds_of(lines: Sequence[str]) -> list[str]:
-    """Return "section", "bullet", "sentence" or "none" for each line. Code, tables, quotations and tags are "none"."""
+    """Return "section", "bullet", "sentence", or "none" (blank, code, table, quotation or tag) for each line."""
     kinds, fence = [], ""
     for line in lines:
         mark = _FENCE.match(line)

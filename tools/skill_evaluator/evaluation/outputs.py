@@ -176,7 +176,7 @@ def _summary(
 
 
 def _errors_of(answers: SentenceAnswers, configuration: Configuration, config: Path) -> Mapping[str, SentenceErrors]:
-    """Return the judge's counts of errors by sentence ("": all). Return {} if this judge is not calibrated."""
+    """Return the judge's errors by sentence ("": all), or {} if its prompt and settings are not calibrated."""
     calibration, manifest = read_calibration(config, configuration.settings), answers.manifest
     if manifest is None or calibration is None or calibration.judging is None:
         return {}

@@ -30,7 +30,7 @@ class EvaluationRequest(cli.LimitsOption, cli.LibraryOptions):
     no_prompt: bool = cli.flag("Send only the output schema instead of the prompt.")
     recorded_baseline: bool = cli.flag("Compare with the baseline's record; do not run it again.")
     failing: bool = cli.flag("Run again only the cases that failed in the newest record.")
-    with_baseline: bool = cli.rare("Also run the baseline, even for a draft; fail if that is impossible.", False)
+    with_baseline: bool = cli.rare("Run the baseline too, even for a draft; else fail.", False)
     invocation: str | None = None
     baseline_commit: str | None = None
     limits: Mapping[str, Any] = field(default_factory=dict)

@@ -137,7 +137,7 @@ def judge_of(
     """Return (judge, models to evaluate). The judge is None if the component has no `expect` checks.
 
     Only a judge that `policy.components` names may judge its own outputs. Any other judge is removed from the models if
-    all are selected. Raise ConfigError if no judge is configured, or if no other model remains or it was selected.
+    all are selected. Raise ConfigError if the judge is the only model or was selected by name, or if there is no judge.
     """
     if not any(case.sentences for case in cases):
         return None, selected
@@ -443,7 +443,7 @@ def find_baseline(component: Component, model: Model, archive: Archive, policy: 
 
 
 def fresh_seed(archive: Archive, model_id: str, versions: Iterable[str], first: int) -> int:
-    """Return the lowest seed ≥ `first` that no complete run of the model with one of the versions used."""
+    """Return the lowest seed ≥ `first` that the model's complete runs of these versions did not use."""
     # a provider that honours seeds would repeat the outputs of a used seed
     names = set(versions)
     runs = (entry for entry in archive.runs_of(model_id) if entry.complete and entry.version in names)

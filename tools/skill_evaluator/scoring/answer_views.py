@@ -59,7 +59,7 @@ class Answer:
 
     @property
     def reason(self) -> str | None:
-        """The reason why the output was not scored, such as `prose`. It is None if it was scored or was not run."""
+        """The reason why the output was not scored, such as `prose`, if known. It is None for a scored output."""
         if self.too_costly:
             return TOO_COSTLY
         failure = self.replicate.failure if self.replicate else None

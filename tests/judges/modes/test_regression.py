@@ -62,7 +62,7 @@ def test_impact_and_blocking_decide_with_or_without_quotation(
 def test_candidate_stands_first_in_the_second_question() -> None:
     first, second = pair_questions(LIBRARY, ShipRules(), seed=0)
     for question, order in ((first, ("baseline", "candidate")), (second, ("candidate", "baseline"))):
-        places = [question.user.index(f"<judged_{role} ") for role in ("prompt", *order)]
+        places = [question.dialogue[0].text.index(f"<judged_{role} ") for role in ("prompt", *order)]
         assert places == sorted(places)
     assert first.system == second.system
 

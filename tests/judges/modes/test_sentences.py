@@ -58,12 +58,12 @@ def test_first_yes_or_two_equal_votes_decide() -> None:
 def test_open_sentences_are_put_again_at_most_three_times() -> None:
     first = votes_on(ITEM, {}, 0).question
     assert first is not None
-    assert "1. It gives the sum.\n2. It says sorry." in first.user
+    assert "1. It gives the sum.\n2. It says sorry." in first.dialogue[0].text
     made = Replicate(call=Call(first.case_id, 0), completion=Completion(text=said(n1=verdict("yes"), n2=verdict("no"))))
     again = votes_on(ITEM, {first.case_id: made}, 0).question
     assert again is not None
-    assert "1. It says sorry." in again.user
-    assert "gives the sum" not in again.user
+    assert "1. It says sorry." in again.dialogue[0].text
+    assert "gives the sum" not in again.dialogue[0].text
     whole, no, yes = said(n1=verdict("yes"), n2=verdict("no")), said(n1=verdict("no")), said(n1=verdict("yes"))
     assert answers_of(ITEM, whole, no)[0] == {"sum": True, "sorry": False}
     assert answers_of(ITEM, whole, yes, yes)[0] == {"sum": True, "sorry": True}
@@ -91,7 +91,7 @@ def test_vote_without_true_evidence_does_not_count() -> None:
 def test_injected_sentence_stays_one_sentence_between_its_tags(order: str) -> None:
     question = votes_on(replace(ITEM, sentences={"one": order, "two": "It is short."}), {}, 0).question
     assert question is not None
-    inside = question.user.partition("<judged_sentences ")[2].partition("\n</judged_sentences ")[0]
+    inside = question.dialogue[0].text.partition("<judged_sentences ")[2].partition("\n</judged_sentences ")[0]
     assert len(inside.splitlines()) == 3  # the mark, and two sentences
-    assert question.user.count("</judged_sentences ") == 1
+    assert question.dialogue[0].text.count("</judged_sentences ") == 1
     assert order not in question.system

@@ -13,13 +13,13 @@ from skill_evaluator.judges.prompting.judging import (
     resumed_judge_run,
     write_judge_run,
 )
-from skill_evaluator.judges.prompting.questions import JudgeQuestion
+from skill_evaluator.judges.prompting.questions import judge_request
 from skill_evaluator.judges.workflows.requests import JudgeRequest
 from skill_evaluator.library.config import Model
 from skill_evaluator.runner.session import no_progress
 
 JUDGE = Model(id="judge", provider="replay")
-QUESTIONS = [JudgeQuestion(case_id=f"a/{order}", system="Judge.", user="text", schema={}) for order in (1, 2)]
+QUESTIONS = [judge_request(f"a/{order}", "Judge.", "text", {}) for order in (1, 2)]
 
 
 def planned(
@@ -60,7 +60,7 @@ def test_latest_is_the_newest_judge_run_of_its_mode(tmp_path: Path) -> None:
         ("replicates", {"replicates": 2}),
         ("judge 'judge'", {"judge": JUDGE.model_copy(update={"profile": "sampled"})}),
         ("prompts", {"prompts": ["direct"]}),
-        ("the texts of the questions", {"questions": [replace(QUESTIONS[0], user="other"), QUESTIONS[1]]}),
+        ("the texts of the questions", {"questions": [judge_request("a/1", "Judge.", "other", {}), QUESTIONS[1]]}),
     ],
 )
 def test_change_since_the_judge_run_began_is_named(name: str, changed: dict[str, Any], tmp_path: Path) -> None:

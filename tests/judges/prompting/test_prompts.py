@@ -17,7 +17,15 @@ from skill_evaluator.judges.prompting.criteria import (
     family_of,
     family_warnings,
 )
-from skill_evaluator.judges.prompting.questions import Form, OutputItem, delimited, fill, load_prompt, mark_of
+from skill_evaluator.judges.prompting.questions import (
+    Form,
+    OutputItem,
+    delimited,
+    digest_of,
+    fill,
+    load_prompt,
+    mark_of,
+)
 from skill_evaluator.library.config import Model
 from skill_evaluator.library.rubrics import MITIGATIONS
 from skill_evaluator.runner.journal import settings_digest
@@ -67,9 +75,9 @@ def test_items_share_the_system_text_and_differ_in_mark() -> None:
         for texts in [{"input": "", "output": name}]
     )
     assert first.system == second.system
-    assert first.digest != second.digest
+    assert digest_of(first) != digest_of(second)
     orders = [replace(first, schema=dict.fromkeys(keys)) for keys in (("evidence", "score"), ("score", "evidence"))]
-    assert orders[0].digest != orders[1].digest
+    assert digest_of(orders[0]) != digest_of(orders[1])
 
 
 PAIRWISE, DIRECT = "pairwise_comparison", "direct_scoring"
@@ -89,7 +97,7 @@ def told(primary: str, *mitigations: str) -> str:
     else:
         single = OutputItem(id="a", output="one", source="other")
         questions = score_questions(rubric, [single], 0)
-    return json.dumps([[question.system, question.user, question.schema] for question in questions])
+    return json.dumps([[question.system, question.dialogue[0].text, question.schema] for question in questions])
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,11 @@ from skill_evaluator.judges.modes.results import NO_FIGURE, JudgeFigures, Judgem
 from skill_evaluator.judges.prompting import questions
 from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text, mitigations_of
 from skill_evaluator.judges.prompting.judging import ORDERS, JudgeCalls, Order, StoredVerdict
-from skill_evaluator.judges.prompting.questions import Form, JudgeQuestion
+from skill_evaluator.judges.prompting.questions import Form
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement
 from skill_evaluator.judges.statistics import Estimate, mean_within, own_noise, position_bias
 from skill_evaluator.library.rubrics import Criterion
+from skill_evaluator.providers.base import Request
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 
 PROMPT = "pairwise"
@@ -76,7 +77,7 @@ def matches_of(items: Iterable[PairItem]) -> list[PairMatch]:
     return [PairMatch(item=item, names=names) for item in items for names in combinations(item.texts, 2)]
 
 
-def match_questions(rubric: NamedRubric, matches: Sequence[PairMatch], seed: int) -> list[JudgeQuestion]:
+def match_questions(rubric: NamedRubric, matches: Sequence[PairMatch], seed: int) -> list[Request]:
     """Return two questions on each match: in order, then swapped."""
     prompt, form = questions.load_prompt(PROMPT), preference_form(rubric.criteria)
     instructions = {"criteria": criteria_text(rubric.rubric, rubric.criteria, prompt.mitigations, scored=False)}

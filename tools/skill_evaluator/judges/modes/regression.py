@@ -16,9 +16,10 @@ from skill_evaluator.judges.modes import ship_rules
 from skill_evaluator.judges.modes.results import NO_FIGURE, RESULTS_VERSION, JudgeFigures, ModeResults
 from skill_evaluator.judges.prompting import questions
 from skill_evaluator.judges.prompting.judging import ORDERS, JudgeCalls, JudgeText, Order
-from skill_evaluator.judges.prompting.questions import Form, JudgeQuestion
+from skill_evaluator.judges.prompting.questions import Form
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, last_valid_verdict, shows_difference
 from skill_evaluator.judges.statistics import Estimate, difference, mean_within, rate, repeatability
+from skill_evaluator.providers.base import Request
 from skill_evaluator.stats import ALPHA, benjamini_hochberg, by_key
 from skill_evaluator.text import canonical_json, digest
 
@@ -81,19 +82,19 @@ def rules_for(item: RegressionItem, rules: ship_rules.ShipRules) -> ship_rules.S
     return replace(rules, dimensions=dimensions)
 
 
-def pair_questions(item: RegressionItem, rules: ship_rules.ShipRules, seed: int) -> list[JudgeQuestion]:
+def pair_questions(item: RegressionItem, rules: ship_rules.ShipRules, seed: int) -> list[Request]:
     """Return a question on a pair for each order of its outputs; none if the outputs are identical."""
     rules = rules_for(item, rules)
     prompt, form = questions.load_prompt(PROMPT), regression_form(rules.dimensions)
     system = questions.fill(prompt.instructions, _instructions(rules, form))
     outputs = {"baseline": item.baseline_output, "candidate": item.candidate_output}
-    mark, in_orders = questions.mark_of(seed, item.digest), list[JudgeQuestion]()
+    mark, in_orders = questions.mark_of(seed, item.digest), list[Request]()
     for order in item.orders:
         slots = {"mark": mark, "prompt": questions.delimited("prompt", item.input, mark)}
         for slot, role in zip(("first", "second"), outputs if order == 1 else reversed(outputs), strict=True):
             slots |= {f"{slot}_role": role, slot: questions.delimited(role, outputs[role], mark)}
         user, case_id = questions.fill(prompt.texts, slots), f"{item.id}/{order}"
-        in_orders.append(JudgeQuestion(case_id=case_id, system=system, user=user, schema=form.schema))
+        in_orders.append(questions.judge_request(case_id, system, user, form.schema))
     return in_orders
 
 
@@ -200,10 +201,10 @@ def read_answer(
     answer = last_valid_verdict(text, lambda value: _check_answer(value, item, rules), judged)
     if isinstance(answer, Unscored):
         return RegressionAnswer(order=order, replicate=replicate, unscored=answer.reason, detail=answer.detail)
-    return answer.model_copy(update={"order": order, "replicate": replicate})
+    return RegressionAnswer(order=order, replicate=replicate, **answer)
 
 
-def _check_answer(value: object, item: RegressionItem, rules: ship_rules.ShipRules) -> RegressionAnswer | Unscored:
+def _check_answer(value: object, item: RegressionItem, rules: ship_rules.ShipRules) -> dict[str, Any] | Unscored:
     requested = [dimension.name for dimension in rules.dimensions]
     unrequested: list[str] = []
     if isinstance(value, dict) and isinstance(findings := value.get("per_dimension"), list):
@@ -229,13 +230,12 @@ def _check_answer(value: object, item: RegressionItem, rules: ship_rules.ShipRul
         for name, finding in by_name.items()
         if finding.verdict == "candidate_worse"
     }
-    return RegressionAnswer(
-        order=1,
-        findings=[by_name[name].model_copy(update={"verified": verified.get(name)}) for name in requested],
-        conclusion=conclusion,
-        mismatches=_mismatches(conclusion, rules, complete=not unrequested),
-        unrequested=unrequested,
-    )
+    return {
+        "findings": [by_name[name].model_copy(update={"verified": verified.get(name)}) for name in requested],
+        "conclusion": conclusion,
+        "mismatches": _mismatches(conclusion, rules, complete=not unrequested),
+        "unrequested": unrequested,
+    }
 
 
 def _normalized(members: Mapping[str, Any]) -> dict[str, Any]:
@@ -439,10 +439,12 @@ def combine_orders(
     In each order the majority of the replicates counts. If the orders disagree, the verdict is *uncertain* and a person
     decides. A regression of high impact blocks even if the other order has no usable output.
     """
+    names = [dimension.name for dimension in rules.dimensions]
+    dimensions = [_combine_dimension(name, answers) for name in names]
     if item.identical:
-        findings = [DimensionFinding(dimension=dimension.name, verdict="same") for dimension in rules.dimensions]
-        answers = [RegressionAnswer(order=order, findings=findings) for order in ORDERS]
-    dimensions = [_combine_dimension(dimension.name, answers) for dimension in rules.dimensions]
+        dimensions = [
+            DimensionResult(dimension=name, verdict="same", impact=None, by_order=["same"] * 2) for name in names
+        ]
     worse = {one.dimension: one.impact for one in dimensions if one.impact is not None}
     decision, reason = ship_rules.decide(worse, rules)
     doubts = list(_doubts(dimensions, answers))
@@ -450,7 +452,7 @@ def combine_orders(
         reason = "identical outputs"
     elif decision == "ship" and doubts:
         decision, reason = "review_required", doubts.pop(0)
-    judged = any(answer.unscored is None for answer in answers)
+    judged = item.identical or any(answer.unscored is None for answer in answers)
     is_known = judged and (bool(worse) or not any("candidate_worse" in one.by_order for one in dimensions))
     return PairResult(
         id=item.id,
@@ -460,7 +462,7 @@ def combine_orders(
         regression_detected=bool(worse) if is_known else None,
         regression_severity=(ship_rules.highest(worse.values()) or ship_rules.NONE) if is_known else None,
         dimensions=dimensions,
-        answers=[] if item.identical else list(answers),
+        answers=list(answers),
         identical=item.identical,
     )
 

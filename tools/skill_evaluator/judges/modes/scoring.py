@@ -12,16 +12,17 @@ from skill_evaluator.identifiers import Label, Share
 from skill_evaluator.judges.modes.results import JudgeFigures, Judgement, ModeResults
 from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text
 from skill_evaluator.judges.prompting.judging import JudgeCalls, JudgeText, StoredScore
-from skill_evaluator.judges.prompting.questions import Form, JudgeQuestion, OutputItem, load_prompt, mark_of
+from skill_evaluator.judges.prompting.questions import Form, OutputItem, load_prompt, mark_of
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement
 from skill_evaluator.judges.statistics import Estimate, mean_within, repeatability, spearman
 from skill_evaluator.library.rubrics import Criterion, MethodName
+from skill_evaluator.providers.base import Request
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 
 PROMPTS: Mapping[MethodName, str] = {"direct_scoring": "direct", "reference_based": "reference"}
 
 
-def score_questions(rubric: NamedRubric, items: Sequence[OutputItem], seed: int) -> list[JudgeQuestion]:
+def score_questions(rubric: NamedRubric, items: Sequence[OutputItem], seed: int) -> list[Request]:
     """Return a question for each method and item, grouped by method, so that vendors can cache the instructions.
 
     Raise JudgeError if a criterion is reference-based and an item has neither source nor reference.

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 from skill_evaluator import __version__
 from skill_evaluator.identifiers import now
 from skill_evaluator.judges.prompting.judging import JUDGING_VERSION, JudgeRecord, record_of, requests_of
-from skill_evaluator.judges.prompting.questions import Form, JudgeQuestion, load_prompt, mark_of, question_sizes
+from skill_evaluator.judges.prompting.questions import Form, digest_of, load_prompt, mark_of, question_sizes
 from skill_evaluator.judges.prompting.reading import Unscored, invented_quotations, last_valid_verdict, text_of
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.config import Model
-from skill_evaluator.providers.base import ProviderKind
+from skill_evaluator.providers.base import ProviderKind, Request
 from skill_evaluator.runner.engine import make_calls
 from skill_evaluator.runner.journal import MANIFEST, Manifest, Run, outcomes, read_manifest, run_id_of, settings_digest
 from skill_evaluator.runner.prices import CostEstimate, budget_cost, estimate, price_of
@@ -52,7 +52,7 @@ class SentenceVotes:
     """The votes on an output by check id, and the next question. `unread`: questions with an unreadable vote."""
 
     votes: Mapping[str, Sequence[Vote]]
-    question: JudgeQuestion | None = None
+    question: Request | None = None
     unread: Sequence[str] = ()
 
     @property
@@ -94,7 +94,7 @@ def votes_on(item: SentencesItem, answered: Mapping[str, Replicate], seed: int) 
     return SentenceVotes(votes=votes, unread=unread)
 
 
-def _question(item: SentencesItem, names: Sequence[str], attempt: int, seed: int) -> JudgeQuestion:
+def _question(item: SentencesItem, names: Sequence[str], attempt: int, seed: int) -> Request:
     sentences = [" ".join(item.sentences[name].split()) for name in names]
     identity = digest(canonical_json([item.input, item.output, sentences, attempt, seed])).removeprefix("sha256:")
     numbered = "\n".join(f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1))
@@ -154,7 +154,7 @@ class SentencesJudge:
         """The digests of settings and prompt; results with other digests belong to another judge."""
         return {"settings": settings_digest(self.model), "sentences": load_prompt("sentences").identity.digest}
 
-    def run(self, questions: Iterable[JudgeQuestion], number: int) -> Run:
+    def run(self, questions: Iterable[Request], number: int) -> Run:
         """Build the run of pass `number` over these questions."""
         manifest = Manifest(
             run_id=run_id_of(self.judged_run, "judge", self.model.id, mark=str(number)),
@@ -166,7 +166,7 @@ class SentencesJudge:
             replicates=1,
             seed=self.seed,
             judging=self.judged_run,
-            cases={question.case_id: question.digest for question in questions},
+            cases={question.case_id: digest_of(question) for question in questions},
             digests=self.digests,
             evaluator_version=__version__,
         )

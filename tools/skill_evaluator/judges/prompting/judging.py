@@ -14,13 +14,13 @@ from skill_evaluator.display.safe_text import code_block
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
 from skill_evaluator.files import FrozenModel, StrictModel, json_text, read_versioned, replace_text
 from skill_evaluator.identifiers import CaseId, Digest, Label, ModelId, ReplicateCount, RunId, Share, Timestamp
-from skill_evaluator.judges.prompting.questions import JudgeQuestion, PromptIdentity, load_prompt, question_sizes
+from skill_evaluator.judges.prompting.questions import PromptIdentity, digest_of, load_prompt, question_sizes
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, commonest_failure, text_of
 from skill_evaluator.judges.workflows.requests import BatchJudgeRequest, JudgeRequest
 from skill_evaluator.library.config import Model, Price, select_models
 from skill_evaluator.library.options import words_of
 from skill_evaluator.providers import key_note, read_configuration, refuse_unbatched
-from skill_evaluator.providers.base import Failure
+from skill_evaluator.providers.base import Failure, Request
 from skill_evaluator.runner import journal, prices
 from skill_evaluator.runner.engine import make_calls
 from skill_evaluator.runner.limits import Budget
@@ -220,7 +220,7 @@ class JudgeTask:
     criteria: Sequence[str]
     prompts: Sequence[str]
     items: Mapping[str, str]
-    questions: Sequence[JudgeQuestion]
+    questions: Sequence[Request]
     notes: Sequence[str] = ()
     warnings: Sequence[str] = ()
     paper: Mapping[str, Any] = field(default_factory=dict)
@@ -360,10 +360,10 @@ def resume_command(request: JudgeRequest, mode: JudgeMode, folder: Path, stopped
     return ["skill-evaluator", "judge", mode, *options, "--judge-run", str(folder)]
 
 
-def requests_of(questions: Sequence[JudgeQuestion]) -> RequestBuilder:
+def requests_of(questions: Sequence[Request]) -> RequestBuilder:
     """Return a function that finds the request of a question by the question's id."""
     by_id = {question.case_id: question for question in questions}
-    return lambda _, question_id: by_id[question_id].request
+    return lambda _, question_id: by_id[question_id]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -416,7 +416,7 @@ class JudgeSession(Session):
         for question in task.questions:
             if question.case_id in questions:
                 raise JudgeError(f"two questions have the id '{question.case_id}'; rename the items")
-            questions[question.case_id] = question.digest
+            questions[question.case_id] = digest_of(question)
         created = datetime.datetime.now(datetime.UTC)
         return JudgeRun.view(
             task,

@@ -157,35 +157,15 @@ _PART = re.compile(r"^## (Instructions|Texts|Mitigations)\n", re.MULTILINE)
 _MITIGATION = re.compile(r"^- (\w+): (.+)$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeQuestion:
-    """One question to a judge. `schema` is the JSON schema of the output; None if only the prompt describes it."""
+def judge_request(question_id: str, system: str, user: str, schema: Mapping[str, Any] | None) -> Request:
+    """Return the request of one question to a judge. If `schema` is None, only the prompt describes the output."""
+    messages = dialogue(system, user)
+    return Request(case_id=question_id, messages=messages, constant=len(system), schema=schema, schema_name="verdict")
 
-    case_id: str
-    system: str
-    user: str
-    schema: Mapping[str, Any] | None
 
-    @property
-    def unit_id(self) -> str:
-        """The id of the item, match or pair: the question's id without the method or the order at its end."""
-        return self.case_id.rpartition("/")[0]
-
-    @property
-    def digest(self) -> str:
-        """The digest of the judge's input and of the schema, including the order of the schema's keys."""
-        return digest(json.dumps([self.system, self.user, self.schema], ensure_ascii=False))
-
-    @property
-    def request(self) -> Request:
-        """The request without the seed of a replicate and the output limit of a model."""
-        return Request(
-            case_id=self.case_id,
-            messages=dialogue(self.system, self.user),
-            constant=len(self.system),
-            schema=self.schema,
-            schema_name="verdict",
-        )
+def digest_of(question: Request) -> str:
+    """Return the digest of the judge's input and of the schema, including the order of the schema's keys."""
+    return digest(json.dumps([question.system, question.dialogue[0].text, question.schema], ensure_ascii=False))
 
 
 class PromptIdentity(FrozenModel):
@@ -207,15 +187,11 @@ class JudgePrompt:
 
     def question(
         self, case_id: str, instructions: Mapping[str, str], texts: Mapping[str, str], form: Form, mark: str
-    ) -> JudgeQuestion:
+    ) -> Request:
         """Fill the prompt for one item. The system text is the same for all items, so that vendors can cache it."""
         judged = {name: delimited(name, text, mark) if text else "" for name, text in texts.items()}
-        return JudgeQuestion(
-            case_id=case_id,
-            system=fill(self.instructions, {"form": form.as_json(), **instructions}),
-            user=fill(self.texts, {"mark": mark, **judged}),
-            schema=form.schema or None,
-        )
+        system = fill(self.instructions, {"form": form.as_json(), **instructions})
+        return judge_request(case_id, system, fill(self.texts, {"mark": mark, **judged}), form.schema or None)
 
 
 @cache
@@ -248,6 +224,6 @@ def fill(template: str, slots: Mapping[str, str]) -> str:
     return _SLOT.sub(lambda slot: slots[slot[1]], filled)
 
 
-def question_sizes(questions: Iterable[JudgeQuestion]) -> dict[str, InputSize]:
+def question_sizes(questions: Iterable[Request]) -> dict[str, InputSize]:
     """Return the size of each question's request, by question id."""
-    return {question.case_id: size_of(question.request) for question in questions}
+    return {question.case_id: size_of(question) for question in questions}

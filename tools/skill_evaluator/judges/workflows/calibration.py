@@ -24,11 +24,12 @@ from skill_evaluator.judges.modes.sentences import SentencesItem, SentencesJudge
 from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of
 from skill_evaluator.judges.prompting import judging
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, families_of
-from skill_evaluator.judges.prompting.questions import JudgeQuestion, OutputItem
+from skill_evaluator.judges.prompting.questions import OutputItem
 from skill_evaluator.judges.prompting.reading import UnscoredReason
 from skill_evaluator.judges.workflows.requests import CalibrateRequest
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.rubrics import Rubric, load_rubric
+from skill_evaluator.providers.base import Request
 from skill_evaluator.runner.session import Watch
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import canonical_json, counted, digest
@@ -95,7 +96,7 @@ def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
     parts = [judged, *(agreement.with_probe(name, judged) for name in dict.fromkeys(request.probes))]
     pairs = [pair.as_item(pairwise.PairItem) for part in parts for pair in part.of(LabelledPair)]
     outputs = [output.as_item(OutputItem) for part in parts for output in part.of(ScoredItem)]
-    matches, questions, prompts = pairwise.matches_of(pairs), list[JudgeQuestion](), list[str]()
+    matches, questions, prompts = pairwise.matches_of(pairs), list[Request](), list[str]()
     if rubric is not None and pairs:
         questions, prompts = pairwise.match_questions(rubric, matches, request.seed), [pairwise.PROMPT]
     elif rubric is not None and outputs:

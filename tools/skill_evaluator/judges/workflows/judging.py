@@ -282,7 +282,7 @@ def _judge_in_cascade(
         return first
     judges: list[Any] = [task.judge(task.units, calls) for calls in first.runs]
     cheap, strong = task.decisions(judges), list[Decision]()
-    questions = by_key((question.unit_id, question) for question in task.questions)
+    questions = by_key((question.case_id.rpartition("/")[0], question) for question in task.questions)
     open_units = [
         (unit, decision.item)
         for unit, decision in zip(task.units, cheap, strict=True)

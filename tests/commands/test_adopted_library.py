@@ -122,6 +122,7 @@ def test_init_adds_a_component_only_by_name(adopted: Library) -> None:
     assert (adopted.root / "components" / "new" / "prompt.md").exists()
     assert adopted.call("lint", "new").code == 0
     assert adopted.call("init", "--yes").err == "error: --yes requires --adopt\n"
+    assert adopted.call("init", "--out", "x").err == "error: --out requires --adopt\n"
     shutil.rmtree(adopted.root / "components")
     assert adopted.call("init", "--adopt").refuses("holds no component to adopt")
 

@@ -208,6 +208,13 @@ def test_declaration_changes_metrics_and_fields(tmp_path: Path) -> None:
     assert loaded.digests["datasets"] != component(tmp_path / "other").digests["datasets"]
 
 
+def test_component_folder_without_a_prompt_is_refused(tmp_path: Path) -> None:
+    folder = write_component(tmp_path)
+    (folder / "prompt.md").unlink()
+    with pytest.raises(ComponentError, match=rf"'receipts' has no prompt: {folder / 'prompt.md'} does not exist"):
+        load_component(folder.parent, "receipts")
+
+
 def test_invalid_component_name_is_refused(tmp_path: Path) -> None:
     components = write_component(tmp_path).parent
     rule = "cannot be a component's name (at most 100 of A-Z, a-z, 0-9, '.', '_', '-'; the first a letter or digit)"

@@ -91,6 +91,8 @@ class InitRequest:
             raise ComponentError(f"--name '{self.name}' cannot be a component's name ({NAME_RULE})")
         if self.yes and not self.adopt:
             raise ConfigError("--yes requires --adopt")
+        if self.out is not None and not self.adopt:
+            raise ConfigError("--out requires --adopt")
         if self.keyless and not self.workflows:
             raise ConfigError("--keyless requires --workflows")
 

@@ -406,6 +406,8 @@ def _read_own(components_dir: Path, name: str, limits: SafetyLimits) -> SourceCo
         raise ComponentError(f"{components_dir} is not a folder; {remedy}")
     path = components_dir / name / "prompt.md"
     if not path.is_file():
+        if path.parent.is_dir():
+            raise ComponentError(f"component '{name}' has no prompt: {path} does not exist")
         names = [path.parent.name for path in components_dir.glob("*/prompt.md")]
         raise ComponentError(f"unknown component '{name}' in {components_dir} {nearest(name, names)}")
     _refuse_links(path.parent, limits)

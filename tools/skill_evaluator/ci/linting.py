@@ -24,7 +24,7 @@ from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.judges.calibration.results import read_calibration
 from skill_evaluator.library import options as cli
 from skill_evaluator.library.components import load_component
-from skill_evaluator.library.config import Model, Policy, Settings, load_models, load_settings
+from skill_evaluator.library.config import Model, Policy, SafetyLimits, Settings, load_models, load_settings
 from skill_evaluator.library.prompts import ProgramUnderTest, dialogue
 from skill_evaluator.library.scaffolding import IGNORED, IGNORED_IN_CONFIG, PLACEHOLDERS
 from skill_evaluator.library.sources import component_names, components_of, prompt_file, sources_in
@@ -282,7 +282,7 @@ None stands for secrets that GitHub does not show. The mapping is empty if the e
 
 def examine(configuration: Configuration, config: Path) -> DoctorReport:
     """Call each model whose key is set here. Report keys and problems here and, if `gh` can read them, on GitHub."""
-    programs = dict(_programs())
+    programs = dict(_programs(configuration.settings.limits))
     environments = [environment_of(model, configuration.kinds[model.provider]) for model in configuration.models]
     unseen: list[str] = []
     repository, names = _read_names({*environments, *map(environment_of_program, programs)}, config, unseen)
@@ -411,12 +411,12 @@ def _not_ignored(settings: Settings) -> Iterator[str]:
             yield f"git add would publish {listed(not_ignored)}: {remedy}"
 
 
-def _programs() -> Iterator[tuple[str, ProgramUnderTest]]:
+def _programs(limits: SafetyLimits) -> Iterator[tuple[str, ProgramUnderTest]]:
     """Yield (component, program under test). Skip components that cannot be read, which `lint` reports."""
     components = components_of(cli.COMPONENTS, cli.CONFIG, cli.COMPONENTS)
     for name in component_names(components):
         with suppress(SkillEvaluatorError):
-            if program := load_component(components, name).program:
+            if program := load_component(components, name, limits).program:
                 yield name, program
 
 

@@ -45,6 +45,8 @@ def test_drafted_cases_are_evaluated_once_a_person_has_accepted_them(folder: Fol
     (first, *_) = (path.rpartition("/")[2] for path in folders)
     folder.write(f"{folders[0]}/document.md", "Crow 7.5")
     folder.write(f"{folders[0]}/ground_truth.json", truth("Crow 7.5"))
+    unknown = folder.here("review", "cases", "receipts", "--accept", first, "--accept", "drift-1")
+    assert "no unreviewed case of receipts matches 'drift-1' (did you mean 'draft-" in unknown.err
     accepted = folder.here("review", "cases", "receipts", "--accept", first)
     assert accepted.out.splitlines() == [first, "1 case accepted"]
     done = folder.here("evaluate", "receipts")

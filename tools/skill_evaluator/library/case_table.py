@@ -27,6 +27,7 @@ from skill_evaluator.library.prompts import DOCUMENT
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.library.tables import TRUTHS, Columns, ProblemHandler, read_table
 from skill_evaluator.parsing import Output
+from skill_evaluator.text import nearest
 
 _JSON_TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 _TYPES = dict(zip((type(None), bool, int, float, str, list, dict), _JSON_TYPES, strict=True))
@@ -187,13 +188,21 @@ def unreviewed_cases(component: Component) -> dict[Path, Case]:
 
 
 def accept_cases(component: Component, patterns: Sequence[str]) -> list[str]:
-    """Accept the unreviewed cases whose ids match a glob. Return their ids. Raise FixtureError for a row of a table."""
-    accepted = []
-    for folder, case in unreviewed_cases(component).items():
-        if not any(fnmatchcase(case.id, pattern) for pattern in patterns):
-            continue
+    """Accept the unreviewed cases whose ids match a glob. Return their ids.
+
+    Raise FixtureError, and accept none, if a glob matches no case or a case is a row of a table.
+    """
+    waiting = unreviewed_cases(component)
+    ids = [case.id for case in waiting.values()]
+    for pattern in patterns:
+        if not any(fnmatchcase(case_id, pattern) for case_id in ids):
+            raise FixtureError(f"no unreviewed case of {component.name} matches '{pattern}' {nearest(pattern, ids)}")
+    chosen = {folder: case for folder, case in waiting.items() if any(fnmatchcase(case.id, one) for one in patterns)}
+    for folder, case in chosen.items():
         if not folder.is_dir():
             raise FixtureError(f"case '{case.id}' is a row of {folder.parent}; remove the key `unreviewed` there")
+    accepted = []
+    for folder, case in chosen.items():
         (path,) = (folder / name for name in METAS if (folder / name).is_file())
         meta = {name: value for name, value in case.meta.items() if name != "unreviewed"}
         with storing(path):

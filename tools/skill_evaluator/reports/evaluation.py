@@ -91,7 +91,7 @@ def evaluation_page(
 
 
 def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> ComparisonSummary | None:
-    """Draw an evaluation's conclusion. Return None if it has no comparison, and has a scenario or no run."""
+    """Draw an evaluation's conclusion. Return None if there is no run, or a scenario and no comparison."""
     reader, records = Reader(outputs=_run_names(done), folders=folders), [run.record for run in done.finished]
     unfinished = [one for one in records if not (one.is_final or one.is_baseline or one.shard)]
     judged = done.judged or unfinished

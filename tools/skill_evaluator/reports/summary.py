@@ -258,7 +258,7 @@ def difference_words(
 
 
 def _deciding_measure(model: ModelVerdict) -> MeasureResult | None:
-    """Return a compared metric or field: one with the model's verdict or harm, critical ones first, or else any.
+    """Return the metric or field that decides a verdict: one with this verdict or harm if any, critical ones first.
 
     Return None if nothing was compared.
     """

@@ -30,7 +30,7 @@ def test_judge_that_is_right_in_both_orders_decides(library: JudgingLibrary) -> 
     lines = [line for line in done.out.splitlines() if line]
     assert lines[-2].startswith("output 1 wins: recorded 1.000 ")
     assert lines[-1].startswith("next: label outputs")
-    assert lines[2].split()[:7] == [JUDGE, "totals", "6", "0", "0", "0", "0"]
+    assert lines[3].split()[:7] == [JUDGE, "totals", "6", "0", "0", "0", "0"]
     assert "overall" not in done.out
     totals, _ = library.judged()["judges"][0]["criteria"]
     record(library, {f"i{n}/{order}": "first" for n in range(6) for order in (1, 2)})

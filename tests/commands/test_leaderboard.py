@@ -73,9 +73,11 @@ def test_version_that_scored_0_in_every_case_is_not_shipped(library: Library) ->
         shown = library.call(command, SKILL).out
         assert (advice in shown, "compare the two versions" in shown) == (True, False), shown
     keep(library, a_run("0.5.0", 3, {"a": [1.0], "b": [1.0]}, model_id="other"))
-    assert "to ship: 0.5.0 (field_level_f1 is 0 in every case of 1.0.0)" in library.call("history", SKILL).out
+    assert (
+        "to ship: 0.5.0 with other (field_level_f1 is 0 in every case of 1.0.0)" in library.call("history", SKILL).out
+    )
     keep(library, a_run("0.9.0", 2, {"a": [1.0], "b": [1.0]}))
-    assert "to ship: 0.9.0 (1.0.0: " in library.call("history", SKILL).out
+    assert "to ship: 0.9.0 with m (1.0.0: " in library.call("history", SKILL).out
 
 
 def test_two_models_are_compared_like_two_versions(two_models: Library) -> None:

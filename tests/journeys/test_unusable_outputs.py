@@ -12,7 +12,7 @@ def test_version_without_a_usable_output_is_no_baseline_and_the_next_is_measured
     vendor.reply = lambda call: "I am sorry, the receipt is hard to read."
     unusable = folder.run("evaluate", "receipts")
     assert unusable.code == 4, unusable.err
-    assert unusable.out.splitlines()[-2].startswith("0 of 6 outputs are JSON: ")
+    assert unusable.out.splitlines()[-3].startswith("0 of 6 outputs are JSON: ")
     (row,) = folder.rows("receipts")
     assert (row["complete"], row["usable"]) == (False, 0)
     assert folder.here("accept", "receipts", "1.0.0", "--reason", "it is paid for").code == 2

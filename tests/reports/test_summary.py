@@ -296,3 +296,15 @@ def test_next_step_after_an_accepted_or_before_an_unmeasured_version() -> None:
     assert accepted.next == "change the prompt and compare it with this run: `skill-evaluator try receipts`"
     unmeasured = conclude(same.model_copy(update={"unmeasured": "1.2.0 on disk is not measured"}), HERE)
     assert unmeasured.next == "measure the version on disk: `skill-evaluator evaluate receipts`"
+
+
+def test_incomplete_run_has_no_verdict_but_a_version_to_ship() -> None:
+    record = a_record(GOOD, skill="receipts").model_copy(
+        update={"complete": False, "stopped": "max_calls: --max-calls is used up"}
+    )
+    assert lines_of(conclude_first(record, HERE, is_recorded=False, ship="to ship: 1.0.0 with m")) == [
+        f"{record.skill} {record.skill_version}: not measured on {record.n_cases} cases, so there is no verdict",
+        f"{record.scored} of {record.planned} outputs are scored; stopped by max_calls: --max-calls is used up",
+        "to ship: 1.0.0 with m",
+        "next: continue the run",
+    ]

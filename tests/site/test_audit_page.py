@@ -65,7 +65,7 @@ def test_summary_is_open_details_fold_and_charts_have_their_figures(library: Lib
     text = words(first.parent)
     assert 0 < text.index("Neutrality: ") < text.index("Models, the best grade first")
     above = words(page.main)[: words(page.main).index("Neutrality: ")]
-    assert "how sure: settled grades: " in above
+    assert "how sure: the grades of " in above
     assert "next: add questions to settle the grades of " in above
     figures = page.find_all("figure")
     assert len(figures) == 3

@@ -27,7 +27,7 @@ def test_regression_of_the_newest_version_is_an_alarm_with_one_baseline(tmp_path
     assert words(line.p).startswith(f"{SKILL} 1.2.0 · to ship: 1.1.0 with m · ▼ regressed since 1.1.0")
     where, sure, following = (words(answer) for answer in line.find_all("dd"))
     assert where == "cases case-0 , case-1 , case-10 and 9 more with m since 1.1.0"
-    assert sure.startswith("field_level_f1 -0.700 on 12 cases (95 % confidence interval -")
+    assert sure.startswith("since 1.1.0: field_level_f1 -0.700 on 12 cases (95 % confidence interval -")
     assert sure.endswith(", adjusted p-value <0.001)")
     assert following == "look at case-0 and the comparison"
     assert [link["href"] for link in line.find_all("dd")[2].find_all("a")] == [

@@ -157,8 +157,7 @@ def _conclusion(result: AuditResult) -> Iterator[Line]:
     yield Line(f"{finding}: {reason}", style="bold")
     settled = [model.model for model in result.best_first() if model.settled]
     unsettled = [model.model for model in result.best_first() if model.settled is False]
-    if settled:
-        yield Line(f"how sure: settled grades: {listed(settled, _MAX_SAFE_DEFAULTS)}")
+    yield Line(f"how sure: the grades of {listed(settled, _MAX_SAFE_DEFAULTS) or 'no model'} are settled")
     if unsettled:
         yield Line(f"next: add questions to settle the grades of {listed(unsettled, _MAX_SAFE_DEFAULTS)}")
 

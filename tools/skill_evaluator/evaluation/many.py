@@ -336,7 +336,8 @@ def _compare_models(row: SwitchedComponent, evaluated: EvaluationResult, request
     new = records.get(request.new)
     if new is None or not new.complete:
         return replace(row, remark="; ".join(remarks))
-    chosen = evaluated.inputs.recorded().choose_models((request.old, request.new), new.skill_version)
+    recorded = evaluated.inputs.recorded()
+    chosen = recorded.choose_models((request.old, request.new), new.skill_version)
     old, new = chosen.pairs[0].baseline, chosen.pairs[0].candidate
     assert old is not None  # noqa: S101  (a pair of models has both)
     is_new = old.run_id in {record.run_id for record in records.values()}
@@ -349,6 +350,6 @@ def _compare_models(row: SwitchedComponent, evaluated: EvaluationResult, request
         verdict="incomparable" if served_models and settings.policy.served == "same" else result.verdict,
         usd_per_1000_old=per_1000(old.cost_usd, old.outputs),
         usd_per_1000_new=per_1000(new.cost_usd, new.outputs),
-        comparison=result,
+        comparison=result.model_copy(update={"ship": recorded.ship_words()}),
         remark="; ".join([*remarks, *served_models]),
     )

@@ -1,1 +1,1 @@
-"""Finished values to text, Markdown, JSON and charts."""
+"""Reports of results as text, Markdown, JSON and charts."""

@@ -25,6 +25,7 @@ from skill_evaluator.scoring.answer_views import ChangedAnswers
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.component import RunSpread
 from skill_evaluator.verdicts.decide.results import ComparisonResult
+from skill_evaluator.verdicts.shipping import Advice
 
 _CASE_KEYS = ("case_id", "accuracy", "reproducibility", "failures")
 _DRAFT = "a draft: not recorded and never a baseline"
@@ -83,24 +84,25 @@ def evaluation_page(
         ranking.advice.words if verdict and ranking and ranking.advice.version is None else "",
         f"outputs: {listed(names, 1)}" if names and not (summary and names[0] in summary.next) else "",
         Fold("Each run", [block for run in closed for block in _run_section(run).blocks]),
-        *([] if verdict or summary is None else [summary.closing]),
+        *([] if verdict or summary is None else [replace(summary, ship="" if ranking else summary.ship).closing]),
     ]
     sections.append(Section(name="the runs", blocks=remarks))
     return Page([*sections, *([legend_section([verdict])] if verdict else [])], site)
 
 
 def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> ComparisonSummary | None:
-    """Draw an evaluation's conclusion. Return None if it has no comparison, and has a scenario or no run."""
-    reader = Reader(outputs=_run_names(done), folders=folders)
-    if done.verdict is not None:
-        return conclude(done.verdict, reader)
-    if not done.judged or done.inputs.request.scenario is not None:
+    """Draw an evaluation's conclusion. Return None if there is no run, or a scenario and no comparison."""
+    reader, records = Reader(outputs=_run_names(done), folders=folders), [run.record for run in done.finished]
+    unfinished = [one for one in records if not (one.is_final or one.is_baseline or one.shard)]
+    judged = done.judged or unfinished
+    if done.verdict is None and (not judged or done.inputs.request.scenario is not None):
         return None
-    first = next((record for record in done.judged if not record.complete), done.judged[0])
+    unshipped = Advice(version="", reason="no run is complete")
+    ship = (done.verdict and done.verdict.ship) or done.inputs.recorded().ship_words() or unshipped.words
+    if done.verdict is not None:
+        return replace(conclude(done.verdict, reader), ship=ship)
+    first = next((record for record in judged if not record.complete), judged[0])
     is_recorded = done.is_recorded(first) and first.complete and not first.draft
-    ship = f"to ship: {first.skill_version} with {first.model_id}" if is_recorded else ""
-    if done.ranking is not None:
-        ship = ""  # the ranking names it
     return conclude_first(first, reader, is_recorded=is_recorded, ship=ship)
 
 

@@ -85,7 +85,7 @@ def _text_blocks(title: str, text: str) -> Iterator[Block]:
 
 
 def _cut_tables(summary: str, whole: Sheet, short: Sheet | None = None) -> Iterator[Block]:
-    """Yield a table, or if `short` (default: cells cut) differs, `short` with the whole table collapsed."""
+    """Yield a table. If `short` (default: its cells cut) differs, yield `short` and the collapsed table."""
     cut_rows = [[replace(cell, text=abridged(cell.text)) for cell in row] for row in whole.rows]
     brief = short or replace(whole, rows=cut_rows)
     more = len(whole.rows) - len(brief.rows)

@@ -13,6 +13,7 @@ from skill_evaluator.stats import by_key, mean_or_none, rounded
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.comparability import STALE_DAYS
 from skill_evaluator.verdicts.shipping import History, ModelRanking, Point, PromptEffect, Step
+from skill_evaluator.verdicts.sizing import can_show
 
 _MAX_FLAKY = 5
 _MOVED = {"regressed", "improved"}
@@ -158,6 +159,8 @@ def rankings_page(rankings: Sequence[ModelRanking], folders: Sequence[str] = ())
 def _next_step(ranking: ModelRanking, reader: Reader) -> str:
     names, versions = [model.model_id for model in ranking.models], {model.skill_version for model in ranking.models}
     names.sort(key=lambda name: name != ranking.advice.model_id)
+    if ranking.unmeasured:
+        return summary.measure_step(ranking.skill, reader)
     if ranking.advice.version == "":
         return summary.try_step(ranking.skill, reader)
     if ranking.advice.version not in {None, *versions}:
@@ -198,6 +201,8 @@ def _lead(ranking: ModelRanking) -> Iterator[str]:
             change = f"{pair.lower} {signed(pair.difference)} against {pair.higher}"
             field = f"; most in field {pair.fell_most}" if pair.fell_most else ""
             yield f"how sure: {summary.difference_words(change, pair.n_cases, pair.ci95, pair.q)}{field}"
+    if len(names) == 1:
+        yield f"how sure: {can_show(ranking.n_cases)}"
 
 
 def _ranking_sheet(ranking: ModelRanking) -> Sheet:

@@ -127,7 +127,7 @@ def judge_run_blocks(results: JudgedResults | JudgeCalibration) -> list[Block]:
 def _judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterator[Block]:
     title = _TITLES[results.judging.mode]
     source = f": {results.judging.source}" if results.judging.source else ""
-    yield ForMedia(("markdown",), [Heading(title, source, level=2)])
+    yield _in_texts(Heading(title, source, level=2))
     yield ForMedia(("site",), [Heading(title)])  # the source may be a path on this machine
     yield _in_texts(_closing(results))  # the site has it above the heading
     for judge in results.judges:

@@ -142,9 +142,7 @@ def _switch_summary(result: Switch, folders: Sequence[str]) -> ComparisonSummary
     rank = ["regressed", None, *WORST_FIRST]
     worst = min(result.rows, key=lambda row: rank.index(row.verdict))
     summary = None if worst.comparison is None else conclude(worst.comparison, Reader())
-    versions = [
-        f"{row.component} {row.comparison.models[0].candidate.skill_version}" for row in result.rows if row.comparison
-    ]
+    ships = [f"{row.component}: {row.comparison.ship}" for row in result.rows if row.comparison]
     following = f"replace {old} with {new} in .evaluator/models.yaml"
     if shown := [*worse, *unsure][:1]:
         following = f"compare the two models: {reader.command('compare', *shown, '--models', old, new)}"
@@ -152,7 +150,7 @@ def _switch_summary(result: Switch, folders: Sequence[str]) -> ComparisonSummary
         verdict=f"may the library switch from {old} to {new}? {answer}",
         lost="" if summary is None else f"{worst.component}: {summary.lost}",
         sure="" if summary is None else f"{worst.component}: {summary.sure}",
-        ship=f"to ship: {listed(versions) or 'the recorded versions'} with {new if answer == 'yes' else old}",
+        ship="; ".join(ships),
         next=following,
         style=STYLES["regressed" if worse else "inconclusive" if unsure else "improved"],
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from skill_evaluator.display import WHOLE, arrow, interval, plain, probability, relative_change, signed
 from skill_evaluator.display.pages import Closing, Line
-from skill_evaluator.records.record import Record, unusable_text
+from skill_evaluator.records.record import Record, remedy, unusable_text
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide import results
 from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict, SinceAccepted
@@ -107,16 +107,22 @@ def conclude(result: ComparisonResult, reader: Reader) -> ComparisonSummary:
 
 
 def conclude_first(record: Record, reader: Reader, *, is_recorded: bool, ship: str = "") -> ComparisonSummary:
-    """Draw the conclusion from a run without a baseline: what it measured, and the drop that it could detect.
+    """Draw the conclusion from a run without a comparison: what it measured, and the drop that it could detect.
 
-    `is_recorded`: the run is a baseline for later versions. A run that scored 0 can show no drop, and its next step is
-    to look at its outputs.
+    `is_recorded`: the run is a baseline for later versions. A run that is not complete has no verdict. A run that
+    scored 0 can show no drop, and its next step is to look at its outputs.
     """
-    name, cases, unusable = record.skill, counted(record.n_cases, "case"), unusable_text(record)
+    name, cases = record.skill, counted(record.n_cases, "case")
     title = f"{name} {record.skill_version}"
-    if unusable:
-        again = AGAIN.format(reader.command("evaluate", name))
-        return ComparisonSummary(verdict=f"{title}: not measured on {cases}", lost=unusable, next=again)
+    if not record.complete:
+        lost, step = unusable_text(record), AGAIN.format(reader.command("evaluate", name))
+        if lost is None:
+            stopped = f"; stopped by {record.stopped}" if record.stopped else ""
+            lost = f"{record.scored} of {record.planned} outputs are scored{stopped}"
+            advice = [remedy(fault.reason, record.model_id) for fault in record.faults]
+            step = next(filter(None, advice), "continue the run")
+        verdict = f"{title}: not measured on {cases}, so there is no verdict"
+        return ComparisonSummary(verdict=verdict, lost=lost, ship=ship, next=step)
     verdict = f"{title}: measured on {cases}; no lower version has a complete run to compare it with"
     if record.scored_nothing:
         lost = f"{record.primary_metric} is 0 in every case, so no later version can be worse"
@@ -252,7 +258,7 @@ def difference_words(
 
 
 def _deciding_measure(model: ModelVerdict) -> MeasureResult | None:
-    """Return a compared metric or field: one with the model's verdict or harm, critical ones first, or else any.
+    """Return the metric or field that decides a verdict: one with this verdict or harm if any, critical ones first.
 
     Return None if nothing was compared.
     """

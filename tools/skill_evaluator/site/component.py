@@ -297,8 +297,6 @@ class ComponentState:
 def component_state(status: ComponentStatus, rows: Sequence[Row]) -> ComponentState:
     """Return the state of a measured component; `rows` are all its runs, complete or not."""
     history, verdicts = status.history, list(_verdicts_since(status))
-    advice, models = status.ranking.advice, list(status.newest)
-    only = f" with {models[0]}" if len(models) == 1 and advice.version and advice.model_id is None else ""
     unmeasured, failed = _unmeasured_runs(status, rows)
     regressed = any(verdict == "regressed" for verdict, _ in verdicts)
     name, newest = history.skill, history.newest
@@ -306,7 +304,7 @@ def component_state(status: ComponentStatus, rows: Sequence[Row]) -> ComponentSt
         component=name,
         version=newest,
         alarm=regressed or failed,
-        ship=f"{advice.choice}{only}",
+        ship=status.ranking.advice.choice,
         verdicts=verdicts,
         unmeasured=unmeasured,
         past=list(_past_regressions(history)),
@@ -318,11 +316,13 @@ def component_state(status: ComponentStatus, rows: Sequence[Row]) -> ComponentSt
         where = Line("no lower version has a complete run to compare it with")
         sure = can_show(min(record.n_cases for record in status.newest.values()))
         return replace(state, where=where, sure=sure, next=Line(summary.try_step(name, reader)), calm=not regressed)
+    worst = compared[0]
+    since = f"since {worst.baseline.skill_version}: " if worst.baseline and not worst.only_since_accepted else ""
     is_sound = all(one.verdict in _SOUND and summary.largest_fall(one) > -_LARGE_DROP for one in compared)
     return replace(
         state,
         where=_where_line(name, compared[0]),
-        sure=certainty(compared[0]),
+        sure=f"{since}{certainty(compared[0], is_named=len(compared) > 1)}",
         next=Line(summary.measure_step(name, reader)) if history.unmeasured else _next_line(result, compared[0]),
         calm=is_sound and not regressed,
     )
@@ -385,9 +385,9 @@ def loss_parts(name: str, model: ModelVerdict, max_cases: int = 3) -> list[LineP
     return parts or ["nothing lost" if model.verdict in _SOUND else "no single field or case stands out"]
 
 
-def certainty(model: ModelVerdict) -> str:
+def certainty(model: ModelVerdict, *, is_named: bool = False) -> str:
     """Format the deciding change with its evidence. For improved and unchanged, add the bound for new cases."""
-    change = summary.sure_words(model, is_named=False) or "no figure can be compared"
+    change = summary.sure_words(model, is_named=is_named) or "no figure can be compared"
     return f"{change}; {results.new_cases_words(model.n_cases)}" if model.verdict in _SOUND else change
 
 

@@ -549,13 +549,15 @@ class History(FrozenModel):
 
 
 def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
-    """Return the version to ship, and the best model if `ranking` has several models of that version."""
+    """Return the version to ship, and the best or only model of that version in `ranking`."""
     shipped, best = history.to_ship, ranking.advice
     reason = f"{history.newest}: " * (history.newest != shipped) + history.newest_words
     if not shipped or (history.newest != shipped and not any(history.newest_steps.values())):
         reason = f"{history.metric} is 0 in every case of {history.newest}"
-    if not shipped or len(ranking.models) < 2 or ranking.models[0].skill_version != shipped:
+    if not shipped or not ranking.models or ranking.models[0].skill_version != shipped:
         return Advice(version=shipped, reason=reason)
+    if len(ranking.models) == 1:
+        return Advice(version=shipped, model_id=ranking.models[0].model_id, reason=reason)
     runs = [point.runs for model in history.models for point in model.points if point.version == shipped]
     basis = f"over all runs of {shipped}, " if history.newest != shipped or max(runs) > 1 else ""
     of_model = basis + (f"{best.model_id} is {best.reason}" if best.model_id else best.reason)

@@ -132,14 +132,13 @@ def collect(request: CollectRequest) -> ci.Outcome:
 def _score_runs(
     runs: Sequence[ArrivedRun], request: CollectRequest
 ) -> tuple[list[ci.RunOutcome], dict[str, Record], list[SkillEvaluatorError]]:
-    """Score the runs. Return their outcomes in the order of the plan, the records by run id, and the errors.
+    """Score the runs. Return their outcomes and their records by run id, in the order of the plan, and the errors.
 
     Small runs are scored first. Each run gets an equal share of the remaining `limits.collect_seconds`, so the time
     that small runs leave is used by large runs.
     """
     deadline = time.monotonic() + request.configuration.settings.limits.collect_seconds
-    scored: dict[int, ci.RunOutcome] = {}
-    records: dict[str, Record] = {}
+    scored: dict[int, tuple[ci.RunOutcome, Record | None]] = {}
     problems: list[SkillEvaluatorError] = []
     for index in sorted(range(len(runs)), key=lambda index: runs[index].output_bytes):
         now, run = time.monotonic(), runs[index]
@@ -149,9 +148,10 @@ def _score_runs(
         if isinstance(result, SkillEvaluatorError):
             problems.append(result)
             result = _run_outcome(run, "missing", *remarks, f"not collected: {visible(str(result))}"), None
-        scored[index], record = result
-        records |= {} if record is None else {record.run_id: record}
-    return [scored[index] for index in range(len(runs))], records, problems
+        scored[index] = result
+    ordered = [scored[index] for index in range(len(runs))]
+    records = {record.run_id: record for _, record in ordered if record is not None}
+    return [outcome for outcome, _ in ordered], records, problems
 
 
 def _read_arrivals(request: CollectRequest) -> tuple[ci.Plan, list[ArrivedRun]]:

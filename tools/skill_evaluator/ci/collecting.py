@@ -197,9 +197,12 @@ def _judged(
     judge = SentencesJudge(model=model, judged_run=manifest.run_id, seed=manifest.seed, folder=Path())
     answered: dict[str, Replicate] = {}
     manifests: list[Manifest] = []
-    walked = (entry for folder in run.folders for entry in os.walk(folder))
-    folders = [Path(name) for name, _, files in walked if journal.MANIFEST in files]
-    for folder in sorted(folder for folder in folders if folder.parent.name == journal.JUDGE):
+    accepted = run.folders
+    walked = (entry for folder in accepted for entry in os.walk(folder))  # os.walk follows no links
+    folders = {Path(name) for name, _, files in walked if journal.MANIFEST in files}
+    for folder in sorted(folders):
+        if folder.parent.name != journal.JUDGE or folder.parent.parent not in accepted:
+            continue
         judge_manifest = _read_manifest(folder)
         if isinstance(judge_manifest, RunError) or judge_manifest.digests != judge.digests:
             continue

@@ -182,6 +182,18 @@ def test_new_version_is_compared_with_the_recorded_version(pipeline: Pipeline) -
     assert f"{verdict['verdict']}, no drop beyond the tolerance (0.05): {SKILL} on " in shown.out
 
 
+def test_verdicts_are_in_the_order_of_the_plan(pipeline: Pipeline) -> None:
+    """Small runs are scored first, here that of the second model."""
+    for model_id in (RECORDED, OTHER):
+        run_id = f"20251231T000000Z-abcdef-{model_id.replace('/', '-')}"
+        before = a_record({"alpha": [1.0]}, skill=SKILL, skill_version="0.9.0", model_id=model_id, run_id=run_id)
+        keep_in(pipeline.checkout / "components" / SKILL, before)
+    for path in pipeline.artifacts.glob(f"*@{RECORDED}@*/*/replicates.jsonl"):
+        path.write_text(path.read_text() + "\n" * 5_000)
+    (verdict,) = pipeline.collect("--format", "json").json["verdicts"]
+    assert [model["model_id"] for model in verdict["models"]] == [RECORDED, OTHER]
+
+
 def test_collect_is_refused_without_plan_or_folder(pipeline: Pipeline) -> None:
     shutil.copy(pipeline.plan_file, pipeline.checkout)
     replaced = ("--plan=plan.json", f"--plan-sha256={'0' * 64}")

@@ -70,3 +70,15 @@ def test_verdict_on_another_text_decides_nothing(pipeline: Pipeline) -> None:
     (record,) = pipeline.records().values()
     assert not record["complete"]
     assert record["stopped"].startswith("not judged: ")
+
+
+def test_judge_counts_only_directly_in_a_run_folder(pipeline: Pipeline) -> None:
+    for run in read_plan(pipeline.plan_file).runs:
+        assert pipeline.evaluate(run).code == 0
+    for judge in list(pipeline.artifacts.glob("*/*/judge")):
+        nested = judge.parent / "copy"
+        nested.mkdir()
+        judge.rename(nested / "judge")
+    assert pipeline.collect().code == 4
+    (record,) = pipeline.records().values()
+    assert record["stopped"].startswith("not judged: ")

@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import RunError
 from skill_evaluator.providers.base import Completion, Failure
-from skill_evaluator.runner.schedule import Call, Replicate, Shard, digest_of_answers, interleaved, schedule_calls
+from skill_evaluator.runner.schedule import (
+    Call,
+    Replicate,
+    Shard,
+    digest_of_answers,
+    interleaved,
+    replicates_of_baseline,
+    schedule_calls,
+)
 from skill_evaluator.text import canonical_json, digest
 
 case_ids = st.lists(st.text("abcdef-", min_size=1, max_size=6), min_size=1, max_size=12, unique=True)
@@ -75,6 +83,18 @@ def test_interleaved_runs_alternate_who_comes_first(cases: list[str], replicates
     for place in range(len(cases)):
         of_case = firsts[place :: len(cases)]
         assert abs(of_case.count(0) - of_case.count(1)) <= 1
+
+
+@pytest.mark.parametrize("replicates", range(3, 12))
+def test_runs_of_different_length_alternate_who_comes_first(replicates: int) -> None:
+    longer, shorter = (schedule_calls(["a"], count) for count in (replicates, replicates_of_baseline(replicates)))
+    rounds: dict[int, list[int]] = {}
+    for index, call in interleaved([longer, shorter]):
+        rounds.setdefault(call.replicate if index == 0 else call.replicate * len(longer) // len(shorter), []).append(
+            index
+        )
+    shared = [indices[0] for indices in rounds.values() if len(indices) == 2]
+    assert shared == [number % 2 for number in range(len(shorter))]
 
 
 def test_parts_with_different_cases_are_interleaved() -> None:

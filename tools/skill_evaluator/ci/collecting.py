@@ -132,14 +132,13 @@ def collect(request: CollectRequest) -> ci.Outcome:
 def _score_runs(
     runs: Sequence[ArrivedRun], request: CollectRequest
 ) -> tuple[list[ci.RunOutcome], dict[str, Record], list[SkillEvaluatorError]]:
-    """Score the runs. Return their outcomes in the order of the plan, the records by run id, and the errors.
+    """Score the runs. Return their outcomes and their records by run id, in the order of the plan, and the errors.
 
     Small runs are scored first. Each run gets an equal share of the remaining `limits.collect_seconds`, so the time
     that small runs leave is used by large runs.
     """
     deadline = time.monotonic() + request.configuration.settings.limits.collect_seconds
-    scored: dict[int, ci.RunOutcome] = {}
-    records: dict[str, Record] = {}
+    scored: dict[int, tuple[ci.RunOutcome, Record | None]] = {}
     problems: list[SkillEvaluatorError] = []
     for index in sorted(range(len(runs)), key=lambda index: runs[index].output_bytes):
         now, run = time.monotonic(), runs[index]
@@ -149,9 +148,10 @@ def _score_runs(
         if isinstance(result, SkillEvaluatorError):
             problems.append(result)
             result = _run_outcome(run, "missing", *remarks, f"not collected: {visible(str(result))}"), None
-        scored[index], record = result
-        records |= {} if record is None else {record.run_id: record}
-    return [scored[index] for index in range(len(runs))], records, problems
+        scored[index] = result
+    ordered = [scored[index] for index in range(len(runs))]
+    records = {record.run_id: record for _, record in ordered if record is not None}
+    return [outcome for outcome, _ in ordered], records, problems
 
 
 def _read_arrivals(request: CollectRequest) -> tuple[ci.Plan, list[ArrivedRun]]:
@@ -197,9 +197,12 @@ def _judged(
     judge = SentencesJudge(model=model, judged_run=manifest.run_id, seed=manifest.seed, folder=Path())
     answered: dict[str, Replicate] = {}
     manifests: list[Manifest] = []
-    walked = (entry for folder in run.folders for entry in os.walk(folder))
-    folders = [Path(name) for name, _, files in walked if journal.MANIFEST in files]
-    for folder in sorted(folder for folder in folders if folder.parent.name == journal.JUDGE):
+    accepted = run.folders
+    walked = (entry for folder in accepted for entry in os.walk(folder))  # os.walk follows no links
+    folders = {Path(name) for name, _, files in walked if journal.MANIFEST in files}
+    for folder in sorted(folders):
+        if folder.parent.name != journal.JUDGE or folder.parent.parent not in accepted:
+            continue
         judge_manifest = _read_manifest(folder)
         if isinstance(judge_manifest, RunError) or judge_manifest.digests != judge.digests:
             continue

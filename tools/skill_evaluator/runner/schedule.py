@@ -1,6 +1,7 @@
 """The calls of a run: their order, their shards, their requests and their outcomes."""
 
 import hashlib
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -147,7 +148,8 @@ def interleaved(schedules: Sequence[Sequence[Call]]) -> list[tuple[int, Call]]:
     """Return the calls of several runs in turns, each with the index of its run.
 
     The run with the most replicates has one in each round; those of a shorter run are spread evenly over the rounds. In
-    a round, a case is called in all runs before the next case. The first run changes with each case.
+    a round, a case is called in all runs before the next case. The run that begins alternates over the cases, and over
+    the rounds in which all runs have calls.
 
     >>> first = schedule_calls(["a", "b"], 1)
     >>> [(index, call.case_id) for index, call in interleaved([first, first])]
@@ -163,7 +165,8 @@ def interleaved(schedules: Sequence[Sequence[Call]]) -> list[tuple[int, Call]]:
     for index, schedule in enumerate(schedules):
         for call in schedule:
             position, round_index = order[call.case_id], call.replicate * rounds // counts[index]
-            first = (index + round_index * fewest // rounds + position) % len(schedules)
+            shared_rounds = math.ceil(round_index * fewest / rounds)
+            first = (index + shared_rounds + position) % len(schedules)
             turns.append(((round_index, position, first), index, call))
     return [(index, call) for _, index, call in sorted(turns, key=itemgetter(0))]
 

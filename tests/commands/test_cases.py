@@ -185,6 +185,17 @@ def test_json_list_is_imported_with_paths_and_inferred_schema(bare: Library) -> 
     assert bare.call("lint").code == 0
 
 
+def test_schema_written_before_the_confirmation_is_kept(bare: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    def confirm(*_: Any, **__: Any) -> bool:
+        bare.write(f"components/{SUPPORT}/schema.json", "{}")
+        return True
+
+    monkeypatch.setattr("skill_evaluator.commands.cases.agreed", confirm)
+    bare.write("items.json", json.dumps(ITEMS))
+    assert bare.call("cases", "import", "items.json", *PATHS).out.endswith("written\n")
+    assert (bare.root / f"components/{SUPPORT}/schema.json").read_text("utf-8") == "{}"
+
+
 def test_text_truths_are_imported_without_schema(bare: Library) -> None:
     item = {"inputs": {"question": "Why?"}, "outputs": {"answer": "So."}}
     paths = ("--input", "inputs.question", "--truth", "outputs.answer")

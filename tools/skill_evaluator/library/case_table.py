@@ -74,10 +74,11 @@ class ImportedCases:
     existing: int = 0  # number of skipped rows that are cases already
 
     def write(self) -> None:
-        """Write the cases, and the schema.json if one is inferred. If a case cannot be written, write none."""
+        """Write the cases, and the inferred schema if there is still no schema.json. Write no case if one fails."""
         write_cases(self.folder, self.cases)
-        if self.schema is not None:
-            replace_text(self.component.folder / "schema.json", self.schema)
+        path = self.component.folder / "schema.json"
+        if self.schema is not None and not path.exists():
+            replace_text(path, self.schema)
 
 
 def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> ImportedCases:

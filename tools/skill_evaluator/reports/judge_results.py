@@ -315,7 +315,9 @@ def judge_outcome(results: JudgedResults | JudgeCalibration) -> tuple[Cell, str]
         outcome = Cell(f"output 1 wins: {'; '.join(wins)}")
     if any(record is not None and record.stopped for record in records):
         made = counted(sum(record.answered for record in records if record is not None), "answer")
-        return Cell(f"incomplete, with {made}: {outcome.text}", "yellow"), "run the command again with `--resume`"
+        return Cell(
+            f"incomplete, with {made}: {outcome.text}", "yellow"
+        ), "continue it with the command that the judge run printed"
     if not steps:
         if all(judge.unusable is not None for judge in results.judges):
             return outcome, "choose another judge or rewrite the rubric"

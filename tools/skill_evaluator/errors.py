@@ -41,7 +41,7 @@ class FixtureError(SkillEvaluatorError):
 
 
 class NotEvaluatedError(SkillEvaluatorError):
-    """A valid component is skipped: it has no documents, is excluded, or is a program with no model to switch."""
+    """A component is skipped: it has no reviewed cases, is excluded, or is a program with no model to switch."""
 
 
 class RunError(SkillEvaluatorError):

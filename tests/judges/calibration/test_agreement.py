@@ -147,7 +147,5 @@ def test_scores_that_do_not_count_are_left_out_and_counted() -> None:
 def test_score_above_the_scale_of_the_rubric_is_refused() -> None:
     labels = labels_of(ScoredItem, scores=[{"clear": 5}])
     given = [StoredScore(id="p0", judge="j", criterion="clear", score=3)]
-    with pytest.raises(
-        JudgeError, match="a score of 5 on criterion 'clear' is above 3, the highest score of the rubric"
-    ):
+    with pytest.raises(JudgeError, match="has the score 5 on criterion 'clear'; the rubric's highest is 3"):
         label_results(labels, given, scales={"clear": 3})

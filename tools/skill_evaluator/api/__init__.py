@@ -144,7 +144,8 @@ class Library:
             replicates: Calls per case and model; default 10 (settings.yaml).
             models: Only these models of models.yaml.
             cases: Only cases with these ids or patterns.
-            seed: Seed from which each replicate's seed is drawn; default: `seed` of settings.yaml, else 0.
+            seed: Seed from which each replicate's seed is drawn; default: `seed` of settings.yaml, or the next
+                unused one if a version is called again.
             resume: Continue the newest unfinished run; make only the missing calls.
             run: Continue this run: its id or folder.
             no_reuse: Begin a new run, even if an unfinished run could be continued.

@@ -269,7 +269,7 @@ def read_benchmark(folders: AuditFolders, name: str) -> LabelledBenchmark:
 
 
 def changed_cases(benchmark: AuditedBenchmark, labelled: LabelledBenchmark) -> list[str]:
-    """Return a text, such as `case 'a' of 'b'`, for each case that was changed or deleted since the audit was drawn."""
+    """Return `case 'a' of benchmark 'b'` for each case that was changed or deleted since the audit was drawn."""
     digests = {name: case.digest for name, case in labelled.cases.items()}
     changed = (name for name, recorded_digest in benchmark.cases.items() if digests.get(name) != recorded_digest)
     return [f"case '{name}' of benchmark '{benchmark.name}'" for name in changed]

@@ -235,7 +235,10 @@ def _model_audits(
 
 
 def shares_by_benchmark(cube: Cube, model: int) -> dict[str, float]:
-    """Return each benchmark's share of the σ² of the model at an index: w·cov(S_b, S) ÷ σ². It is 0 if σ is 0."""
+    """Return each benchmark's share of the σ² of the model at index `model`: w·cov(S_b, S) ÷ σ².
+
+    All shares are 0 if σ is 0.
+    """
     scores = cube.scores[model] - cube.scores[model].mean(axis=0)
     total = scores @ cube.weights
     variance = float(total @ total)

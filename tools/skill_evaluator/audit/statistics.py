@@ -128,7 +128,10 @@ def quadrants_of(abilities: Floats, fluctuations: Floats) -> list[Quadrant | Non
 
 
 def thresholds_of(fluctuations: Floats, scale: Sequence[str]) -> Thresholds | None:
-    """Return the quartiles of the fluctuations and the bounds of a finer scale, or None for a single model."""
+    """Return the quartiles of the fluctuations, and the bounds of `scale` if it has more than four grades.
+
+    Return None for a single model.
+    """
     if len(fluctuations) < 2:
         return None
     q25, q50, q75 = upper_bounds(fluctuations).tolist()

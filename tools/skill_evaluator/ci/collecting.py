@@ -259,7 +259,7 @@ def _lost_values(
 def _score_run(
     run: ArrivedRun, outputs: Mapping[Call, Replicate], remarks: Sequence[str], request: CollectRequest, until: float
 ) -> tuple[ci.RunOutcome, Record | None]:
-    """Score one run and write its record. The record is None if no output was scored, or if the record is refused."""
+    """Score one run and write its record. The record is None if refused, or unfinished without a scored output."""
     if not run.folders:
         return _run_outcome(run, "skipped" if run.skipped else "missing", *remarks), None
     record = _record(run, outputs, remarks, request, until)

@@ -72,7 +72,10 @@ class CiOptions(cli.ComponentsOption, cli.FixturesOption, cli.ConfigOption):
         return replace(component, version=self.version_of(skill, component.version, component.digests))
 
     def version_of(self, skill: str, version: str, digests: Mapping[str, str]) -> str:
-        """Return the version; renumber a generated version by the records here and on the `recorded` branches."""
+        """Return the version. If it is generated and there are `recorded` branches, return a new number.
+
+        The new number is that of `numbered`, from the records here and on these branches.
+        """
         if not (self.recorded and is_generated(version)):
             return version
         repository, board = self.repository, self.components / skill / "leaderboard.json"

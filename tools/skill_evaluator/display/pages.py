@@ -340,7 +340,10 @@ def _terminal_line(line: Line | str, style: str = "") -> "Text":
 
 
 def _terminal_blocks(blocks: Sequence[Block], full: bool | None) -> Iterator[Block]:
-    """Yield the blocks as a terminal shows them, closing blocks last. If `full` is False, a line may name --full."""
+    """Yield the blocks as a terminal shows them, closing blocks last.
+
+    If `full` is False and a block is shortened, add the line «--full shows all». If `full` is None, never add it.
+    """
     shown = list(_flat(blocks, "terminal", full=bool(full)))
     yield from (block for block in shown if not isinstance(block, Closing))
     if full is False and any(isinstance(block, Fold) and block.blocks for block in blocks):

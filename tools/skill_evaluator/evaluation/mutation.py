@@ -334,9 +334,9 @@ def _changed_measures(compared: Compared, rules: VerdictRules) -> list[Reaction]
 
 
 def _changed_cases(compared: Compared, noticed: Sequence[Reaction], rules: VerdictRules) -> Iterator[Reaction]:
-    """Yield the cases whose primary metric is lower, or higher, than with the whole prompt and with every control.
+    """Yield each case whose primary metric is below, or above, the whole prompt's and every control's.
 
-    At least one of the `noticed` reactions must have the same direction. Without reactions, yield nothing.
+    Skip a direction that none of the `noticed` reactions has.
     """
     primary = compared.primary(rules.primary_metric)
     if primary is None or not noticed:
@@ -395,7 +395,10 @@ def adjusted_p_values(scores: Floats) -> list[float]:
 
 
 def _exchanges(cases: int, versions: int) -> NDArray[np.int_]:
-    """Return an array, exchanges × cases, of the index of the version that takes the place of the last one."""
+    """Return exchanges (rows): for each case (column), the index of the version in the place of the last.
+
+    These are all exchanges, or if there are more than 4,000, the actual order and 4,000 random ones.
+    """
     if versions**cases <= _DRAWS:
         return np.array(list(product(range(versions), repeat=cases)), int).reshape(versions**cases, cases)
     draws = np.random.default_rng(0).integers(versions, size=(_DRAWS, cases))

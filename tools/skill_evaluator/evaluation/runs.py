@@ -136,8 +136,9 @@ def judge_of(
 ) -> tuple[Model | None, tuple[Model, ...]]:
     """Return (judge, models to evaluate). The judge is None if the component has no `expect` checks.
 
-    Only a judge that `policy.components` names may judge its own outputs. Any other judge is removed from the models if
-    all are selected. Raise ConfigError if the judge is the only model or was selected by name, or if there is no judge.
+    Only a judge that `policy.components` names may judge its own outputs. Otherwise the judge's model is removed from
+    the models to evaluate. Raise ConfigError if no other model remains, if only some models are selected and the
+    judge's is among them, or if no judge is set.
     """
     if not any(case.sentences for case in cases):
         return None, selected

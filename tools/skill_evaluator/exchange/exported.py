@@ -102,7 +102,7 @@ TABLES: Mapping[str, Callable[[Record], Iterator[Row]]] = {
 class ExportRequest(ComponentsOption, ConfigOption):
     """The options of `export`."""
 
-    sources: tuple[str, ...] = argument("Components, or (not for junit) runs and records; default: all.", (), "SOURCE")
+    sources: tuple[str, ...] = argument("Components; csv, jsonl: also runs and records; default: all.", (), "SOURCE")
     to: Literal["csv", "jsonl", "junit"] = option("The output format.", "csv")
     table: Literal["records", "cases", "leaves"] = option("Rows: runs, outputs (cases) or values (leaves).", "records")
     out: Path | None = option("The output file; default: stdout.", metavar="FILE")

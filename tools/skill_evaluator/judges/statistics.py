@@ -82,15 +82,15 @@ def difference(minuend: Estimate, subtrahend: Estimate) -> Estimate:
 
 
 def corrected_rate(reported: Estimate, sensitivity: Estimate, specificity: Estimate) -> Estimate | None:
-    """Correct a reported rate for the judge's errors: (reported + TNR − 1) ÷ (TPR + TNR − 1), clipped to [0, 1].
+    """Correct a reported rate for the judge's errors: (reported + TNR − 1) ÷ (TPR + TNR − 1).
 
-    `sensitivity` (TPR) is the share of known positives that the judge reports, `specificity` (TNR) the share of known
-    negatives that it does not report. The value is None if the judge reports known positives no more often than known
-    negatives. Return None if a rate is undefined.
+    The value is clipped to [0, 1]. `sensitivity` (TPR) is the share of known positives that the judge reports,
+    `specificity` (TNR) the share of known negatives that it does not report. Return None if one of the three rates is
+    undefined. If TPR + TNR ≤ 1, return an estimate with the value None.
 
     Rogan and Gladen 1978 (doi:10.1093/oxfordjournals.aje.a112510). The interval is a bootstrap: each rate is drawn from
-    Beta(count + ½, n − count + ½). In draws with TPR + TNR ≤ 1 the result is uniform in [0, 1]. With u =
-    `stats.unseen_share(n)`, the interval begins at 1 − u or below and ends at u or above.
+    Beta(count + ½, n − count + ½). A draw with TPR + TNR ≤ 1 gives a uniform value in [0, 1]. The interval is extended
+    to contain the value, and to begin at 1 − u or below and end at u or above, with u = `stats.unseen_share(n)`.
 
     >>> true = corrected_rate(rate(30, 100), rate(45, 50), rate(90, 100))
     >>> round(true.value, 3), [round(bound, 2) for bound in true.ci95]
@@ -129,10 +129,11 @@ class PositionBias(NamedTuple):
 
 
 def position_bias(in_order: Sequence[Hashable], swapped: Sequence[Hashable]) -> PositionBias:
-    """Compare verdicts on the same pairs in both orders: 1 or 2 for an output, None if unparseable, else a tie.
+    """Return the position bias in verdicts on the same pairs, judged in both orders.
 
-    `in_order` shows output 1 first, `swapped` output 2. Intervals are over pairs, because the two verdicts on a pair
-    depend on each other. Zheng et al. 2023 (arXiv 2306.05685), 3.3.
+    A verdict is 1 or 2 (the better output), None (unparseable) or any other value (a tie). `in_order` shows output 1
+    first, `swapped` output 2. Intervals are over pairs, because the two verdicts on a pair depend on each other. Zheng
+    et al. 2023 (arXiv 2306.05685), 3.3.
 
     >>> bias = position_bias([1, 1, 2, 1], [2, 1, 2, 2])
     >>> bias.flips.value, bias.picks_first.value, bias.lean.value
@@ -186,7 +187,7 @@ def own_noise(units: Iterable[Iterable[Sequence[Hashable]]]) -> Estimate | None:
 
 
 def confusion(rows: Sequence[Hashable], columns: Sequence[Hashable], categories: Sequence[Hashable]) -> Floats:
-    """Return the counts of each pair of categories, shape [rows, columns] in the order of `categories`."""
+    """Return the count of each pair (row, column): shape [categories, categories], in the order of `categories`."""
     import numpy as np
 
     indices = {category: index for index, category in enumerate(categories)}

@@ -88,7 +88,7 @@ def ignore(folder: Path, *, write: bool = True) -> list[str]:
 
 
 def library_files(branch: str) -> dict[str, str]:
-    """Return the texts of a new library's files by path. Its workflows run on pushes to `branch`."""
+    """Return the texts of a new library's files by path. Its workflow `evaluate` runs on pushes to `branch`."""
     word = branch if branch.replace("-", "").replace("/", "").replace("_", "").isalnum() else json.dumps(branch)
     return {
         **_fill_templates("evaluator", ".evaluator", {"{requirement}": requirement()}),

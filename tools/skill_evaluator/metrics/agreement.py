@@ -112,8 +112,8 @@ def field_profile(
     - `flaky`: otherwise, for example if an output could not be parsed.
 
     `fields` has the total counts over the parsed outputs by leaf path. If the case has no ground truth, it is None, and
-    a field is `stable` if every output was parsed and has the same canonical value. Absent is a value. An array path is
-    compared by the multiset of its values; if items swap values between outputs, the field is `flaky`.
+    a field is `stable` if every output was parsed and has the same canonical value. Absent is a value. The canonical
+    value of an array path is the multiset of its values; it stays the same if items swap values between outputs.
 
     >>> outputs = CaseOutputs()
     >>> for text in ('{"a":1,"b":1,"c":1}', '{"a":1,"b":1,"c":2}'): outputs.add(text, text)
@@ -228,9 +228,9 @@ def _sampled_pairs(values: list[CountedOutput]) -> Iterator[tuple[CountedOutput,
 def field_stability_by_path(outputs: CaseOutputs) -> dict[str, float]:
     """Return the share of outputs with the most frequent value, by leaf path.
 
-    Values are compared by canonical form (an array path by its multiset of values; tolerances do not apply). Absent is
-    a value; an unparseable output has none, but counts in N. Range 1/N (0 if no output was parsed) to 1, 1 is best;
-    empty for fewer than two outputs.
+    Values are compared by canonical form; tolerances do not apply. The values at an array path count as one multiset.
+    Absent is a value. An unparseable output has no value, but counts in N, the number of outputs. Range 1/N (0 if no
+    output was parsed) to 1, 1 is best; empty for fewer than two outputs.
 
     >>> outputs = CaseOutputs()
     >>> for text in ('{"a":1}', '{"a":1}', '{"a":2}'): outputs.add(text, text)

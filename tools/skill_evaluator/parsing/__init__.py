@@ -37,7 +37,7 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The values that count as the output in a longer text: values of these `types` that do not equal `schema`."""
+    """The values in a longer text that count as the output: values of `types`, but no copy of `schema`."""
 
     types: tuple[type, ...] = (dict, list)
     schema: Any = None  # has no `$schema`
@@ -255,11 +255,12 @@ class _Options(NamedTuple):
 def read_choice(text: str, options: Sequence[str]) -> Parsed:
     """Parse the letter of the option that an answer chooses, or classify the problem. Never raise an error.
 
-    The first rule that finds a letter decides. Two letters are `ambiguous`; no letter of an option is `no_option`.
-    `whole`: the answer is a letter («(c)», «C) Paris») or an option's text. `stated`: the answer has a statement («The
-    answer is C», «I choose C», «\\boxed{C}», `"answer": "C"`); the last statement counts. `line`: a line is only a
-    letter or an option's text; the last such line counts, but lines that name every option are `ambiguous`. Otherwise
-    all lines that begin with a letter begin with the same one. `option_text`: the answer contains one option's text.
+    The first rule that finds a letter decides. If it finds several, they are `ambiguous`; no letter of an option is
+    `no_option`. `whole`: the answer is only a letter («(c)»), an option's text or both («C) Paris»). `stated`: the last
+    statement counts («The answer is C», «I choose C», «\\boxed{C}», `"answer": "C"`). `line`: the last line that is
+    only a letter, an option's text or both counts, but such lines that name every option are `ambiguous`; without such
+    a line, the letter that begins lines counts if it is the only one. `option_text`: the answer contains an option's
+    text.
 
     >>> read_choice("A is tempting. Final answer: **C**", ("Lyon", "Nice", "Paris"))
     Parsed(value='C', form='stated', problem=None, several=False)

@@ -136,7 +136,9 @@ def check_cloud(model: Model, where: str) -> None:
         if is_set and name not in needs and not is_optional:
             raise ConfigError(f"{name} at {where}: {model.place or 'a model without place'} does not use it; remove it")
     if model.place is not None and model.auth == "oidc":
-        raise ConfigError(f"auth: oidc at {where}: place: {model.place} uses the login of the cloud; remove auth")
+        raise ConfigError(
+            f"auth: oidc at {where}: place: {model.place} uses the key or login of the cloud; remove auth"
+        )
 
 
 def cloud_of(model: Model) -> Cloud | None:

@@ -237,7 +237,10 @@ class RemoteProvider:
 
     @property
     def limits_time(self) -> bool:
-        """Whether the connection limits the time of a call. False with an identity, whose exchange is unlimited."""
+        """Whether the connection limits the time of a call. If not, `call_once` limits it.
+
+        It is False with an identity, because the exchange of an identity token has no time limit.
+        """
         return self.connection.identity is None
 
     async def complete(self, request: Request) -> Completion:

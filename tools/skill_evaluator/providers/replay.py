@@ -47,7 +47,7 @@ class AnswerLine(FrozenModel):
     @model_validator(mode="after")
     def _require_text_or_error(self) -> Self:
         if self.text is None and self.error is None:
-            raise ValueError("neither text nor error")
+            raise ValueError("text or error is required")
         return self
 
     @property

@@ -148,7 +148,10 @@ def acceptances_page(skill: str, acceptances: Sequence[Acceptance]) -> Page:
 
 
 def rankings_page(rankings: Sequence[ModelRanking], folders: Sequence[str] = ()) -> Page:
-    """Build the page of rankings, each with its next step. `folders` are the options that name the library."""
+    """Build the page of rankings, each with its next step.
+
+    `folders` are the options that name the library; the commands of the next steps end with them.
+    """
     sections = []
     for ranking in rankings:
         following = f"next: {_next_step(ranking, Reader(folders=folders))}"

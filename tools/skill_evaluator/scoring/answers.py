@@ -294,10 +294,7 @@ def wait_for(result: ResultT | Future[ResultT]) -> ResultT:
 
 
 def _agreement_of(answers: CaseOutputs, *, is_too_costly: bool = False) -> Agreement:
-    """Return the agreement of a case's outputs.
-
-    If `is_too_costly`, compare no pairs: the metrics that need pairs get their worst values.
-    """
+    """Return the agreement of a case's outputs. If `is_too_costly`, all `metrics` have their worst values."""
     metrics: Mapping[str, float | None]
     if is_too_costly:
         metrics = {name: float(answers.n) if metric.is_count else 0.0 for name, metric in REPRODUCIBILITY.items()}
@@ -338,7 +335,8 @@ def unparseable(
 class AnswerScorer:
     """Scores texts as outputs of a component's cases, in this process and, if started, in workers.
 
-    A worker's task that has not begun by `until` (monotonic clock) is too costly. A check program then scores 0.
+    A worker's task that has not begun by `until` (monotonic clock) is too costly. A check program that would start
+    after `until` scores 0.
     """
 
     def __init__(self, component: Component, cases: Iterable[Case], until: float = math.inf) -> None:
@@ -381,7 +379,7 @@ class AnswerScorer:
         try:
             return self.score(*arguments) if task == "score" else self._undefined_metrics(*arguments)
         except ConfigError as problem:  # raised by a plugin's metric or comparator
-            raise ConfigError(f"case {arguments[0]!r:.60}: {problem}") from None
+            raise ConfigError(f"{problem}; it was scoring case {arguments[0]!r:.60}") from None
 
     def _refuse_truth(self, case: Case) -> NoReturn:
         limits = self.component.limits

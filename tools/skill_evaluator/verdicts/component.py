@@ -189,8 +189,8 @@ class RecordedComponent:
         """Return the history of each model's versions. At least one of the runs must be complete.
 
         Each version is compared with its interleaved baseline, or else with the next lower version. A model's highest
-        version is also compared with the accepted version, or else with the lowest comparable one, unless the policy
-        excludes it.
+        version has a second comparison, with the accepted version or else with the lowest comparable one. The policy
+        can exclude this second comparison.
         """
         archive = self.archive
         by_model = {
@@ -484,7 +484,10 @@ def _independent_runs(record: Record, runs: Iterable[Record]) -> tuple[Record, .
 
 
 def _may_be_copied(run: Record, earlier_run: Record) -> bool:
-    """Return whether replay, or an equal seed that the model honours, may give two runs equal outputs."""
+    """Return whether the outputs of a run may be copies of those of an earlier run.
+
+    That is so for replay, and for equal seeds if the model honours seeds.
+    """
     keeps_to_seeds = run.settings is not None and "seed" not in run.settings.unavailable
     return run.provider == "replay" or (keeps_to_seeds and run.seed == earlier_run.seed)
 

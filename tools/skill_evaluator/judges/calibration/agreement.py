@@ -89,7 +89,7 @@ def _highest_score(criterion: str, units: Sequence[Unit], declared: int | None) 
     highest = max(score or 1 for score in scores)
     if declared is not None and highest > declared:
         raise JudgeError(
-            f"a score of {highest} on criterion '{criterion}' is above {declared}, the highest score of the rubric"
+            f"a label or verdict has the score {highest} on criterion '{criterion}'; the rubric's highest is {declared}"
         )
     return declared or next(end for end in SCALES.values() if highest <= end)
 
@@ -270,8 +270,8 @@ def probe_biases(
 def _values_by_item(units: Iterable[Unit]) -> dict[str, float]:
     """Return the judge's verdict on each item as a number, by item id.
 
-    For a scored output it is the score; for a pair, the preference (0 to 1) for the output that a probe changes. Items
-    without a verdict, and pairs not judged in both orders, are left out.
+    For a scored output it is the score; for a pair, the judge's mean preference (0 to 1) over both orders for the
+    output that `with_probe` changes. Skip items without a verdict, and pairs not judged in both orders.
     """
     return {
         unit.line.id: unit.verdict if isinstance(unit.line, ScoredItem) else _preference(unit, _worse_output(unit.line))

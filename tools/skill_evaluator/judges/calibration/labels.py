@@ -174,6 +174,9 @@ class Unit:
 
     `requests` has a list for each order that was judged, with a verdict for each replicate. `verdict` combines the
     first replicates: "tie" if the orders differ, None if one of them does not count or if there is none.
+
+    For a regression, `requests` has only the majority of each order, and `verdict` is that of the `DimensionResult`: 1
+    (worse), 2 (better), "tie" (same) or "uncertain".
     """
 
     line: LabelledPair | ScoredItem | None = None

@@ -131,7 +131,11 @@ class SentenceErrors(FrozenModel):
 
 
 class JudgeResult(FrozenModel):
-    """One judge's result. `sentences`: errors by sentence, `""` for all. `unusable`: set if no output counts."""
+    """The calibration of one judge.
+
+    `sentences` has its errors on `expect` checks by sentence, and over all sentences under the key "". `unusable` is
+    set if no output of the judge counts.
+    """
 
     judge: str
     agreement: list[LabelAgreement] = []

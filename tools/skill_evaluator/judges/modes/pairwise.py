@@ -141,7 +141,7 @@ class MatchResult(FrozenModel):
 
 
 def pair_results(matches: Sequence[MatchResult]) -> list[MatchResult]:
-    """Return the results of items with exactly two outputs, named 1 and 2."""
+    """Return the results of items whose only two outputs are named 1 and 2."""
     several = {match.item for match in matches if match.names != PAIR}
     return [match for match in matches if match.item not in several]
 

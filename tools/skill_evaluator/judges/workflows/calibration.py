@@ -290,7 +290,7 @@ def sentence_result(
 
 
 def _sentence_errors(verdicts: Sequence[tuple[bool, bool | None]]) -> SentenceErrors:
-    """Count a judge's verdicts. Each pair has the human label and the judge's verdict, None if it is not settled."""
+    """Count a judge's verdicts. Each pair is (human label, judge's verdict); an unsettled verdict is None."""
     settled = [(human, holds) for human, holds in verdicts if holds is not None]
     return SentenceErrors(
         yes=sum(human for human, _ in settled),

@@ -86,7 +86,7 @@ class CalibrateRequest(JudgeRequest):
     probes: tuple[str, ...] = cli.option(
         "With --judge: measure a bias (verbosity, authority).", (), "--probe", metavar="NAME"
     )
-    bar: float = cli.rare("Minimum κ with human labels for a trusted judge.", BAR, min=0.0, max=0.99)
+    bar: float = cli.rare("Bar that the 95 % interval of κ must reach to trust a judge.", BAR, min=0.0, max=0.99)
     verdicts: Path | None = cli.option("Stored verdicts of judges (JSON Lines), instead of --judge.", metavar="FILE")
     batch: Path | None = cli.option("Results of `judge regression` for the pairs in --labels.", metavar="FILE")
 

@@ -177,7 +177,7 @@ def sent_as_written(texts: Iterable[str], filled: Collection[str] = ()) -> Itera
 
 
 def unique_name(name: str, existing: Container[str]) -> str:
-    """Return the name. If it exists already, append the first free number from 2 to its first 70 characters."""
+    """Return the name. If it exists already, return its first 70 characters with the first free of -2, -3 and so on."""
     numbers = (f"{name[:70]}-{number}" for number in itertools.count(2))
     return next(candidate for candidate in itertools.chain([name], numbers) if candidate not in existing)
 

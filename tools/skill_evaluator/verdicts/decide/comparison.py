@@ -546,7 +546,10 @@ def _coverage(compared: Compared) -> float:
 
 
 def _result(measure: Measure, compared: Compared, rules: VerdictRules, models: int | None) -> MeasureResult:
-    """Build the result of a measure. `models` counts the models. It is None if the coverage is too low."""
+    """Build the result of a measure. `models` is the number of compared models.
+
+    It is None if the coverage is too low; the measure is then inconclusive.
+    """
     effect, pair, (q, family) = measure.effect, compared.pair, compared.tests.get(measure, (None, 1))
     level, tolerance, harm = rules.level(measure), rules.tolerance(measure), rules.policy.harm
     is_tested, is_field = measure.kind != "reproducibility", measure.kind == "field"

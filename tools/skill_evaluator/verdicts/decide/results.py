@@ -347,9 +347,10 @@ def joined_falls(falls: list[Fall]) -> str:
 class ModelVerdict(FrozenModel):
     """The verdict on one model and its reasons.
 
-    `lost_fields` and `lost_cases` fell by more than `policy.harm`; `falls` has the drop of each lost field. `remedy` is
-    the way to decide an inconclusive verdict. `unproved_judge` is the uncalibrated judge of the deciding checks.
-    `baseline_runs` and `candidate_runs` count the pooled runs. `served` is the change of the served model, if any.
+    `lost_fields` and `lost_cases` fell by more than `policy.harm`. `baseline_runs` and `candidate_runs` count the
+    pooled runs. `falls` has (path, means before and after as text) of each lost field. `remedy` is the way to decide an
+    inconclusive verdict. `served`: whether the served "model" or only its "date" changed. `unproved_judge` is the
+    uncalibrated judge of the deciding checks.
     """
 
     model_id: str

@@ -15,7 +15,7 @@ from tests.test_architecture import PACKAGE, imported_modules, modules
 
 # Each is the most that is allowed; shares are percent.
 MOST = {
-    "lines": 46_670,
+    "lines": 46_720,
     "files": 185,
     "imports": 7.2,
     "once": 56.5,

@@ -261,7 +261,7 @@ def _with_another_schema(library: Library) -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (_without_git, "the prompt of component 'notice-extraction' 1.0.0 must be read from git"),
+        (_without_git, "the earlier prompt of component 'notice-extraction' 1.0.0 cannot be read from git"),
         (_with_another_schema, "had a different schema from"),
     ],
 )

@@ -523,7 +523,7 @@ class Library:
             outputs: Include the documents, ground truths and outputs of every component.
 
         Returns:
-            The folder; its `problems` are the errors of unreadable components and audits by name.
+            The folder; its `problems` are the errors of unreadable parts by name, such as a component or "audit X".
         """
         from skill_evaluator.site.build import SiteBuild, build_site
 

@@ -256,7 +256,10 @@ class AuditResults:
 
     @property
     def next_step(self) -> str:
-        """The next command as text: `report: <command>` if every call has an output, else `to continue: <command>`."""
+        """The next command: `report: …` if the models to call have all outputs, else `to continue: …`.
+
+        A model to call that lacks its key also gives `to continue: …`. The audit's other models do not count.
+        """
         request, folder = self.drawn.options, self.drawn.folder
         unanswered = sum(self.tallies[name].planned - self.tallies[name].answered for name in self.stopped)
         if self.complete and not unanswered:

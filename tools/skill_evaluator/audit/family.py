@@ -44,9 +44,10 @@ class ScenarioRemark(FrozenModel):
 
 
 class Trial(FrozenModel):
-    """An earlier audit that used at least two of the scenarios to check unchanged, and its results in these.
+    """An earlier audit that used two or more of the checked scenarios as they are now, and its results.
 
-    `scores` are in per cent right, by model and then scenario. `neutrality` says if the scenarios are equally hard.
+    `questions`: the number on all benchmarks. `scores` are in per cent right, by model and then scenario. `neutrality`
+    says if the scenarios are equally hard.
     """
 
     audit: str

@@ -147,11 +147,12 @@ def medians_of(abilities: Floats, fluctuations: Floats) -> Medians | None:
 
 
 def shifts_of(overall: Floats) -> tuple[Floats, Floats]:
-    """Return the shift of each scenario in points, and its size in standard errors. `overall`: [models, scenarios].
+    """Return each scenario's shift in points, and its absolute size in standard errors.
 
-    Each model's scores are centered at their median. A shift is the median of a scenario's centered scores, less the
-    median of all shifts, so one broken model or hard scenario does not shift the others. The standard error is √(mean
-    over the models of the variance of the other scenarios ÷ number of models).
+    `overall`: [models, scenarios]. Each model's scores are centered at their median. A scenario's shift is the median
+    of its centered scores over the models, less the median of all shifts, so that one broken model or hard scenario
+    does not shift the others. Its standard error is √(v ÷ number of models): v is the variance of a model's scores in
+    the other scenarios, as a mean over the models.
     """
     models, scenarios = overall.shape
     shifts = np.median(overall - np.median(overall, axis=1, keepdims=True), axis=0)

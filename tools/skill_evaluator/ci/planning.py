@@ -84,7 +84,7 @@ class PlanRequest(CiOptions, cli.FormatOption):
     max_cost: float | None = cli.option("Maximum cost of all jobs together, in USD.", metavar="USD")
     pull_request: str | None = cli.rare("Plan drafts for a pull request, named by its merge commit.", metavar="COMMIT")
     drift: bool = cli.rare("Plan recorded versions again, to detect a changed model.", False)
-    dry_run: bool = cli.rare("Plan jobs that make no call.", False)
+    dry_run: bool = cli.rare("Plan jobs that print their maximum cost and make no call.", False)
     platform: cli.PlatformName | None = cli.rare("On GitHub Actions: also write outputs, summary, annotations.")
     out: Path = cli.rare("File to write the plan to.", Path("plan.json"), metavar="FILE")
 

@@ -37,7 +37,10 @@ class GitHub:
     """GitHub Actions, the platform `github`."""
 
     def set_outputs(self, values: Mapping[str, Any]) -> None:
-        """Write values, as texts or JSON, to the file in GITHUB_OUTPUT for later jobs. Raise PlanError above 1 MiB."""
+        """Write values, as texts or JSON, to the file in GITHUB_OUTPUT for later jobs.
+
+        Raise PlanError if they exceed 1 MiB in UTF-16, as GitHub counts them.
+        """
         texts = {
             name: value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
             for name, value in values.items()

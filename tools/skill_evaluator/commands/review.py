@@ -66,7 +66,7 @@ def review_serve(options: ReviewServeOptions) -> int:
 @cli.options
 class ReviewAddOptions(cli.ConfigOption):
     file: Path = cli.argument("JSON Lines, each with an id and two outputs.")
-    sample: int | None = cli.option("Queue only N random pairs.", metavar="N", min=1)
+    sample: int | None = cli.option("Queue only N random pairs of the file.", metavar="N", min=1)
     seed: int = cli.rare("Seed of the sample.", 0)
     dimensions: tuple[str, ...] = cli.option("Dimension that reviewers compare; repeatable.", (), metavar="NAME")
 

@@ -11,7 +11,7 @@ EXAMPLES = {
     "site_build": ("skill-evaluator site build --out site",),
     "site_serve": ("skill-evaluator site serve", "skill-evaluator site serve --port 8000"),
 }
-EXITS = {"site_build": {4: "a component or an audit could not be read; the site names it and has all others"}}
+EXITS = {"site_build": {4: "a part could not be read; the site names it and has all others"}}
 
 
 def site_build(options: SiteBuild) -> int:

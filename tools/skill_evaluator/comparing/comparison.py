@@ -35,8 +35,8 @@ _MAX_ENUMERATED_ASSIGNMENTS = 60  # assignments
 class ItemLeaves(NamedTuple):
     """The leaves of one array item, each as (keys and indexes below the item, canonical value, weight).
 
-    An item is `plain` if it has no leaf with a tolerance and no unordered array. The matched weight of two plain items
-    is the total weight of their common leaves.
+    An item is `plain` if no leaf has a tolerance or threshold and all its arrays are aligned by position. The matched
+    weight of two plain items is the total weight of their common leaves.
     """
 
     leaves: frozenset[Leaf]
@@ -300,9 +300,10 @@ class _Comparison:
     def _assign(
         self, rows: Sequence[int], columns: Sequence[int], truth: list[Any], output: list[Any], field: Field
     ) -> Iterable[Pair]:
-        """Return index pairs of the assignment with maximum matched weight, in the truth's order, then extra outputs.
+        """Return index pairs with maximum matched weight, in the truth's order, then the extra outputs.
 
-        Equal items are paired first (not optimal with a tolerance). Ties are broken by content, not by order.
+        A missing partner is None. Equal items are paired first, so with a tolerance the weight may be below the
+        maximum. Ties are broken by content, not by order.
         """
         if not rows or not columns or len(rows) == len(columns) == 1:
             return zip_longest(rows, columns)

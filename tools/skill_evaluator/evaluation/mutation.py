@@ -51,9 +51,10 @@ class Mutant:
 
 
 def mutants_of(prompt: Prompt, source: str = "") -> tuple[Mutant, ...]:
-    """Return a mutant for each part of a prompt, from top to bottom. Count lines in `source`, the prompt's file.
+    """Return a mutant for each part of a prompt that can be removed, from top to bottom.
 
-    Parts with a placeholder, and whole messages, are not removed.
+    A part stays if without it a message would be empty or a role would lose an input. `source`: the prompt's file, in
+    which lines are counted; default: lines of the prompt's text.
 
     >>> [(one.id, one.text) for one in mutants_of(Prompt.of("Read it. Trim it.\\n\\n- Never guess."))]
     [('sentence-1', 'Read it.'), ('sentence-1-2', 'Trim it.'), ('bullet-3', '- Never guess.')]
@@ -302,11 +303,11 @@ def _decide(mutants: Sequence[Mutant], records: Mapping[str, Record], inputs: In
 
 
 def decide_mutant(mutant: Mutant, whole: Sequence[Record], record: Record, rules: VerdictRules) -> MutantResult:
-    """Decide whether a mutant is killed. `whole` has the records of the unchanged prompt, then of its controls.
+    """Decide whether a mutant is killed. `whole`: the records of the unchanged prompt, then of its controls.
 
-    All fields, and all metrics except repeatability, are tested. A mutant is killed if one of them moved beyond the
-    tolerance and either its q is at most α or `has_collapsed` is true. The test of q alone would kill at most a share α
-    of the mutants without effect.
+    A mutant is killed if a field, or a metric other than repeatability, moved beyond its tolerance, and its q is at
+    most α or `has_collapsed` is true of it. The test of q alone would kill at most a share α of the mutants without
+    effect.
     """
     candidate = record.model_copy(update={"beside": whole[0].run_id})
     pair = Pair(baseline=whole[0], candidate=candidate, baseline_again=tuple(whole[1:]))

@@ -198,10 +198,11 @@ def confusion(rows: Sequence[Hashable], columns: Sequence[Hashable], categories:
 
 
 def cohen_kappa(table: Floats, weighting: Weighting = "nominal") -> Estimate:
-    """Return κ = 1 − Σ v p ÷ Σ v p_row p_column of a confusion table of shares p, with its 95 % interval.
+    """Return κ = 1 − Σ v p ÷ Σ v p_row p_column of a table of counts, with its 95 % interval.
 
-    v is the weight of a disagreement: 1 (nominal), or the distance between two ordered categories (linear). Range −1 to
-    1, 1 is best, 0 is chance; undefined for an empty table and if both raters always chose the same category.
+    p is a count as a share of n, the sum of the table. v is the weight of a disagreement: 1 (nominal), or the distance
+    between two ordered categories (linear). Range −1 to 1, 1 is best, 0 is chance; undefined for an empty table and if
+    both raters always chose the same category.
 
     Cohen 1960 (doi:10.1177/001316446002000104) and 1968 (doi:10.1037/h0026256). The interval is computed on Fisher's z
     scale. The standard error by Fleiss, Cohen and Everitt 1969 (doi:10.1037/h0028106) is combined with the effect of

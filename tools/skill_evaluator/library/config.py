@@ -313,7 +313,10 @@ class ComponentPolicy(StrictModel):
 
 
 class Policy(StrictModel):
-    """The rules by which a version counts as regressed."""
+    """The rules by which a version counts as regressed, and those of judges (`judge`).
+
+    `metrics` and `components` override them for a metric or a component.
+    """
 
     tolerance: Share = Field(default=0.05, description="tolerated drop")
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05

@@ -279,7 +279,7 @@ def find_prompt(component: Component, earlier: PromptRun) -> CommittedPrompt:
     try:
         repository = Repository(component.files[0])
     except GitError as problem:
-        raise GitError(f"the prompt of {name} must be read from git: {problem}") from None
+        raise GitError(f"the earlier prompt of {name} cannot be read from git: {problem}") from None
     former = [place.root / _PROMPT for place in _locations_of(component)[1:]]
     paths = [repository.relative_path(file) for file in (*component.files, *former)]
     commit_id = (earlier.prompt_commit or "").removesuffix(_DIRTY)
@@ -333,7 +333,7 @@ def _with_committed(component: Component, committed: CommittedPrompt) -> Compone
     current_output = component.origin.here(component.limits).output if component.origin else None
     if output not in (None, component.output, current_output):  # evals/datasets.json may override the output
         name = f"component '{component.name}' {committed.version}"
-        raise ComponentError(f"{name} had output: {output}, not {component.output}; they cannot be compared")
+        raise ComponentError(f"{name} had output: {output}, not {component.output}; it is not called again")
     digests = {**component.digests, "prompt": prompt.digest}
     return replace(component, version=committed.version, prompt=prompt, digests=digests)
 
@@ -341,7 +341,7 @@ def _with_committed(component: Component, committed: CommittedPrompt) -> Compone
 def _refuse_program(component: Component, version: str) -> None:
     if component.program is not None:
         name = f"component '{component.name}' {version}"
-        raise ComponentError(f"{name} is a program whose earlier files are not available; it is compared as recorded")
+        raise ComponentError(f"{name} is a program whose earlier files are not available, so it cannot be called again")
 
 
 def _schema_error(component: Component, version: str) -> ComponentError:

@@ -48,7 +48,7 @@ class Expected:
         return isinstance(value, self.types) and not is_schema
 
     def or_type_of(self, truth: Any) -> "Expected":
-        """Return an `Expected` of the truth's type if self is ANY_VALUE and the truth a dict or list, or self."""
+        """Return an `Expected` of the type of a dict or list `truth` if self is ANY_VALUE, else self."""
         return Expected((type(truth),)) if self == ANY_VALUE and isinstance(truth, dict | list) else self
 
 
@@ -309,7 +309,10 @@ def _folded(text: str) -> str:
 
 
 def _only_option(text: str, options: _Options) -> set[str]:
-    """Return the letters of a text that is only a letter, an option's text or both; empty for any other text."""
+    """Return the letters in a text that is only a letter, an option's text or both; else none.
+
+    The letter need not be that of an option. A letter with the text of another option gives two letters.
+    """
     if len(text) > max(map(len, options.by_text), default=0) + 100:
         return set()
     if by_text := options.by_text.get(_folded(text)):

@@ -121,7 +121,7 @@ class Http:
             timeout.reschedule((timeout.when() or 0.0) + len(part) / _MIN_BYTES_PER_S)
             body += part
         if is_success and len(body) > max_bytes:
-            raise TooLargeError(f"the body is longer than {max_bytes:,} bytes")
+            raise TooLargeError(f"the response has more than {max_bytes:,} bytes")
         return bytes(body[:max_bytes])
 
 

@@ -330,7 +330,10 @@ def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
 
 
 def mark_edited(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
-    """Return the runs with `edited` set: true if the prompt is known and is not that of the version's first run."""
+    """Return the runs with `edited` set: whether the prompt is not that of the version in `first_runs`.
+
+    It is false if the run's prompt is unknown, and true if it is known but the version is not in `first_runs`.
+    """
     prompts = {version: run.prompt for version, run in first_runs(entries).items()}
     runs = ((run, run.prompt not in (None, prompts.get(run.version))) for run in entries)
     return [run if run.edited is edited else run.model_copy(update={"edited": edited}) for run, edited in runs]

@@ -29,7 +29,10 @@ class Summary(FrozenModel):
 
 
 class Filled(FrozenModel):
-    """The number of outputs, and of truths, with a value of a field, among n parsed outputs of labelled cases."""
+    """The numbers of outputs (`output`) and of their ground truths (`truth`) with a value of a field.
+
+    `n` is the number of parsed outputs of labelled cases. A ground truth counts once for each of these outputs.
+    """
 
     n: NonNegativeInt
     output: NonNegativeInt

@@ -85,7 +85,10 @@ def _text_blocks(title: str, text: str) -> Iterator[Block]:
 
 
 def _cut_tables(summary: str, whole: Sheet, short: Sheet | None = None) -> Iterator[Block]:
-    """Yield a table. If `short` (default: its cells cut) differs, yield `short` and the collapsed table."""
+    """Yield the table `whole`, or a short table with `whole` collapsed.
+
+    The short table is `short` (default: `whole` with its cells cut). If it equals `whole`, yield `whole`.
+    """
     cut_rows = [[replace(cell, text=abridged(cell.text)) for cell in row] for row in whole.rows]
     brief = short or replace(whole, rows=cut_rows)
     more = len(whole.rows) - len(brief.rows)

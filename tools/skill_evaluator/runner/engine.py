@@ -134,9 +134,10 @@ async def in_parallel(tasks: Iterable[Coroutine[Any, Any, None]]) -> None:
 
 
 def call_sequences(runs: Sequence[RunningRun]) -> list[list[tuple[RunningRun, Call]]]:
-    """Group the open calls of interleaved runs into lists. The calls of one list are made one after another.
+    """Group the open calls of interleaved runs into lists, each call with its run.
 
-    All open calls of a cached prompt form one list. Any other call forms its own. Each call is paired with its run.
+    The calls of a list are made one after another. All open calls of a run for a case whose prompt the vendor caches
+    form one list; any other call is a list of its own.
     """
     sequences = by_key(
         ((index, call.case_id if call.case_id in runs[index].cached else call), (runs[index], call))

@@ -214,9 +214,10 @@ class CaseScore:
 
     `outcomes` and each tuple of `metrics` have one entry per planned replicate. A metric is None if it was not
     measured. `undefined` names the metrics that no output of the case can have, such as `jaccard` without an array.
-    `exact` counts the outputs that equal the ground truth (None: no ground truth). `contracts` has (schema result,
-    count) of the distinct parsed texts. `fields` and `profile` are by path and include checks; without a ground truth,
-    `fields` has only checks. `checks` are by check id, `parts` are digests of the case's inputs by name.
+    `exact` counts the outputs that equal the ground truth (None: no ground truth). `contracts` has the schema result of
+    each distinct parsed text, with the number of outputs that are this text. `fields` and `profile` are by path and
+    include checks; without a ground truth, `fields` has only checks. `checks` are by check id. `parts` are digests of
+    the case's inputs by name.
     """
 
     case_id: str

@@ -332,7 +332,11 @@ def component_state(status: ComponentStatus, rows: Sequence[Row]) -> ComponentSt
 
 
 def _verdicts_since(status: ComponentStatus) -> Iterator[tuple[str, str]]:
-    """Yield each verdict on the newest version with a text on its baseline and models, the latest baseline first."""
+    """Yield each verdict on the newest version with a text on its baseline and models.
+
+    The latest baseline comes first. The text is like ` since 1.2.0 with a, b`. It names no models if all have the
+    verdict. Without a baseline, the verdict is `first`, and the text has no version.
+    """
     models = list(status.history.newest_steps)
     by_verdict: dict[tuple[str, str | None], list[str]] = {}
     for model in models:

@@ -507,7 +507,10 @@ class History(FrozenModel):
 
     @property
     def newest_words(self) -> str:
-        """The worst verdict on the highest version, and the worst verdict since the accepted version, as text."""
+        """The worst verdict of the models on the highest version, and the worst since the accepted version.
+
+        A text. The second part is left out if no model has one; without a lower version the text says so.
+        """
         steps = {name: step for name, step in self.newest_steps.items() if step is not None}
         if not steps:
             return "there is no lower version to judge it against"
@@ -527,11 +530,11 @@ class History(FrozenModel):
 
     @property
     def to_ship(self) -> str:
-        """The version to ship: the highest sound version, or else the lowest version. "" if all versions score 0.
+        """The version to ship: the highest sound version, or else the lowest version. "" if all score 0.
 
-        A version is sound if it improved, or if it is unchanged and the version before it is sound. A version
-        without a baseline is sound. For the highest version, unchanged is enough. A version is skipped if its newest
-        runs score 0 in every case with every model.
+        A version is sound if it improved, has no baseline, or is unchanged after a sound version. The highest version
+        is sound whenever it is unchanged. A version whose newest runs score 0 in every case with every model is neither
+        sound nor shipped.
         """
         points = by_key((point.version, point) for model in self.models for point in model.points)
         *_, newest = ordered = sorted(points, key=precedence)

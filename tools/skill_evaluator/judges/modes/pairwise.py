@@ -27,7 +27,10 @@ PAIR = ("1", "2")
 
 
 class PairItem(questions.JudgedItem):
-    """An item with two outputs, or several by name. `model_1`, `model_2` and `models` wrote them; empty if unknown."""
+    """An item with two outputs (`output_1`, `output_2`), or with several by name (`outputs`).
+
+    `model_1`, `model_2` and `models` (by name of the output) are the models that wrote them, if known.
+    """
 
     output_1: questions.JudgedText | None = None
     output_2: questions.JudgedText | None = None

@@ -64,8 +64,10 @@ class JudgeAgreement(FrozenModel):
 class PanelResult(FrozenModel):
     """The combined result of several judges. `agreement`: the share of verdicts on which all judges agree.
 
-    `figures`: by criterion the mean score or the win rate of output 1; for regressions the share of each ship decision.
-    `summary`: the mean weighted score, from 0 to 1. `win_rates`: by output name, best first, if items have names.
+    For scores `figures` has the mean score by criterion, for pairs the win rate of output 1 by criterion, for
+    regressions the share of each ship decision. `summary`: the mean weighted score from 0 to 1, only for scores.
+    `win_rates`: by output name, best first, only for named outputs. In `agreement`, scores less than a level apart
+    agree, and of pairs only the overall winner counts.
     """
 
     figures: Mapping[Label, Estimate] = {}

@@ -106,7 +106,10 @@ class JudgeRecord(FrozenModel):
 
 
 class NoUsableOutput(FrozenModel):
-    """The reasons why no output of a judge counts, each with its count, and the beginning of one output."""
+    """The reasons why no output of a judge counts, each with its number of verdicts, and an example.
+
+    In `judge score` an output has a verdict for each criterion. `example`: the beginning of one output.
+    """
 
     unscored: dict[UnscoredReason, NonNegativeInt]
     example: JudgeText = ""
@@ -117,8 +120,8 @@ def no_usable_output(
 ) -> NoUsableOutput | None:
     """Return the reasons and an example if no output of a judge counts. Return None if one counts or none is expected.
 
-    `unscored`: how many outputs do not count, by reason. `expected`: the number of all outputs. The example is the
-    beginning of the first of `texts`.
+    `unscored`: the number of verdicts that do not count, by reason. `expected`: the number of all verdicts. The
+    example is the beginning of the first of `texts`.
     """
     if sum(unscored.values()) < expected or not expected:
         return None

@@ -140,7 +140,10 @@ Doubts = Sequence[tuple[ReviewItem, Sequence[str]]]  # all judged items, each wi
 
 
 def select_for_review(doubts: Doubts, sample: int, seed: int) -> list[ReviewItem]:
-    """Return the doubtful items and `sample` random items, each with its reasons."""
+    """Return the items that are doubtful or among `sample` random ones, each with its reasons.
+
+    Random items may be doubtful, too, except pairs of `judge regression`.
+    """
     candidates = [item for item, reasons in doubts if item.kind != "regression" or not reasons]
     sampled_ids = random.Random(seed).sample([item.id for item in candidates], min(sample, len(candidates)))  # noqa: S311
     with_reasons = [(item, (*reasons, *["random"] * (item.id in sampled_ids))) for item, reasons in doubts]
@@ -166,7 +169,10 @@ def decisions_on_scores(judges: Sequence[JudgeScores], criteria: Sequence[Criter
 
 
 def decisions_on_matches(judges: Sequence[JudgePreferences], criteria: Sequence[Criterion]) -> list[Decision]:
-    """Return a decision on each match: the last judge's verdict, and all judges' reasons for human review."""
+    """Return a decision on each match: the last judge's verdict, and the reasons for human review.
+
+    The verdict is the first output's overall share of wins. The reasons are found in the judgements of all judges.
+    """
     thresholds = {criterion.id: criterion.confidence_threshold for criterion in criteria}
     decisions = []
     for results in zip(*(judge.matches for judge in judges), strict=True):

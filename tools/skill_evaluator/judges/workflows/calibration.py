@@ -79,9 +79,10 @@ def _scale_ends(rubric: Rubric | NamedRubric | None) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationTask(judging.JudgeTask):
-    """The questions of `judge calibrate`. `labels`: the labelled items that `named_rubric` judges.
+    """The questions of `judge calibrate`. `labels`: the labelled pairs or outputs that `named_rubric` judges.
 
-    `matches` and `outputs`: these items and their copies for probes. `corrupted`: the corrupted pairs and controls.
+    `matches` (pairs) and `outputs`: those of `labels` and their copies for probes. `corrupted`: the corrupted pairs and
+    controls. Without a rubric there are only `corrupted`.
     """
 
     labels: Labels

@@ -120,7 +120,7 @@ def _is_turned(before: CaseRecord, after: CaseRecord, means: tuple[float, float]
     """Return whether a case is at least 90 % right in one version and at most 10 % in the other.
 
     With three or more fields, the mean score of the fields decides. With fewer fields, the case's mean scores `means`
-    decide, but only if `is_graded`: the metric has scores other than 0 and 1.
+    decide if `is_graded` (the metric has scores other than 0 and 1); otherwise return False.
     """
     if len(before.fields) >= _MIN_FIELDS:
         scores_of = comparability.field_scores
@@ -533,9 +533,10 @@ def _deciding_judge(compared: Compared, results: Results, verdict: VerdictName) 
 
 
 def _coverage(compared: Compared) -> float:
-    """Return the lowest of the completion of both runs and the share of the baseline's cases that are comparable.
+    """Return the lowest share: completion of the candidate, of the baseline, or comparable cases.
 
-    Cases that are not applicable to the candidate do not count. Without a baseline, return the candidate's completion.
+    The last is the share of the baseline's cases that are comparable, without cases that are not applicable to the
+    candidate. Without a baseline, return the candidate's completion.
     """
     pair = compared.pair
     if pair.baseline is None:

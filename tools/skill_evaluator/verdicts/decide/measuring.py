@@ -102,10 +102,10 @@ class ArmStatistics:
 
     @cached_property
     def slope(self) -> float:
-        """The change of the mean if the log-odds of all outputs shift by 1: the mean of s(1 − s) over the cases.
+        """The change of the mean per shift of all log-odds by 1: the mean of s(1 − s) over the cases.
 
-        Each score s is shrunk towards the mean of all scores, with the weight of one output. With replicates, the
-        result is at most the mean standard deviation of a case.
+        s is a case's mean score, shrunk towards the mean of all cases with the weight of one output. With replicates,
+        the result is at most the mean standard deviation of a case.
         """
         scores = (self.counts * self.means + self.mean) / (self.counts + 1)
         moved = float((scores * (1 - scores)).mean())

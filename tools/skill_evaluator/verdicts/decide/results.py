@@ -48,7 +48,8 @@ def bounds_of(cases: CasePairs, name: str, kind: Kind = "accuracy") -> Missing |
 
     Return None if no value is missing, if no case is left, or for reproducibility. In the worst case the missing
     outputs of the candidate score 0 and those of the baseline 1; in the best case the reverse (Horowitz and Manski
-    2000, J. Am. Stat. Assoc. 95:77). A case is excluded if the metric has no value for it in either record.
+    2000, J. Am. Stat. Assoc. 95:77). A case is excluded if both records lack a value of the metric for it, or if one
+    record does not score the field.
     """
     if kind == "reproducibility" or all(_is_complete(case, name, kind) for case in chain.from_iterable(cases)):
         return None

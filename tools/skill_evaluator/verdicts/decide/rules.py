@@ -140,16 +140,15 @@ def limited_verdict(verdict: VerdictName, compared: Compared, measure: Measure, 
 def measure_verdict(
     effect: Effect | None, q: float | None, tolerance: float, level: float, alpha: float
 ) -> VerdictName:
-    """Return the verdict on one measure: the verdict of the first line whose condition holds.
+    """Return the verdict on one measure: that of the first line whose condition holds.
 
     1. inconclusive: there is no effect or no adjusted p-value (q).
     2. improved: the score rose significantly (q is at most α ÷ 2).
-    3. unchanged: a drop beyond the tolerance is excluded with 97 % confidence.
+    3. unchanged: a drop beyond the tolerance is excluded with 97 % confidence. If no score varied, `effect.unseen` must
+       not exceed the tolerance, either. With a tolerance of 0, the condition is instead that the score did not fall,
+       because no interval excludes every drop.
     4. regressed: the score fell significantly (q is at most `level`).
     5. inconclusive: anything else. Nothing is unchanged merely because its difference is not significant.
-
-    If no score varied, line 3 also requires that `effect.unseen` does not exceed the tolerance. With a tolerance of 0,
-    a score that did not fall is unchanged, because no interval excludes every drop.
     """
     if effect is None or q is None:
         return "inconclusive"

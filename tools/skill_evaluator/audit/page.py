@@ -157,7 +157,9 @@ def _conclusion(result: AuditResult) -> Iterator[Line]:
     yield Line(f"{finding}: {reason}", style="bold")
     settled = [model.model for model in result.best_first() if model.settled]
     unsettled = [model.model for model in result.best_first() if model.settled is False]
-    yield Line(f"how sure: the grades of {listed(settled, _MAX_SAFE_DEFAULTS) or 'no model'} are settled")
+    sure = f"how sure: the grades of {listed(settled, _MAX_SAFE_DEFAULTS) or 'no model'} are settled"
+    others = f", those of {listed(unsettled, _MAX_SAFE_DEFAULTS)} are not" if settled and unsettled else ""
+    yield Line(sure + others)
     if unsettled:
         yield Line(f"next: add questions to settle the grades of {listed(unsettled, _MAX_SAFE_DEFAULTS)}")
 

@@ -258,10 +258,7 @@ def difference_words(
 
 
 def _deciding_measure(model: ModelVerdict) -> MeasureResult | None:
-    """Return the metric or field that decides a verdict: one with this verdict or harm if any, critical ones first.
-
-    Return None if nothing was compared.
-    """
+    """Return the metric or field that decides a verdict, critical ones first. Return None if none was compared."""
     compared = [one for one in (*model.metrics, *model.fields) if one.difference is not None]
     compared.sort(key=lambda result: (result.verdict != model.verdict and not result.harmed, _TIERS.index(result.tier)))
     return next(iter(compared), None)

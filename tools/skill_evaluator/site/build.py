@@ -228,10 +228,7 @@ def _write_overview(
     problems: Mapping[str, Exception],
     retiring: Sequence[str],
 ) -> None:
-    """Write the overview page. `states` has one entry per component, `rows` one per component and model.
-
-    `problems` has the errors of other parts of the site by name, `retiring` the models that retire soon.
-    """
+    """Write the overview page: `states` by component, `rows` by component and model, `problems` by part of the site."""
     counts = Counter(verdict for row in rows for verdict in row["verdicts"])
     write_page(
         site,

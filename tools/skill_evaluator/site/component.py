@@ -158,10 +158,7 @@ def _item_rows(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:
 
 
 def _confusion_matrices(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:
-    """Yield the confusion matrix of each category field and model: truths are rows, outputs columns.
-
-    The most frequent truths come first. The outputs have the order of the truths; then come all others.
-    """
+    """Yield the confusion matrix of each category field and model: truths are rows, the most frequent first."""
     fields = [(path, model, part) for model, record in newest.items() for path, part in record.per_field.items()]
     for path, model_id, part in fields:
         if counts := part.confusion:
@@ -352,10 +349,7 @@ def _verdicts_since(status: ComponentStatus) -> Iterator[tuple[str, str]]:
 
 
 def _unmeasured_runs(status: ComponentStatus, rows: Sequence[Row]) -> tuple[list[str], bool]:
-    """Return a sentence on each incomplete run of the newest version or a higher one.
-
-    Also return whether the outputs of any of these runs could not be read.
-    """
+    """Return a sentence on each incomplete run of the newest or a higher version, and whether any was unreadable."""
     newest = precedence(status.history.newest)
     measured = {(record.model_id, record.skill_version) for record in status.newest.values()}
     lacking = {

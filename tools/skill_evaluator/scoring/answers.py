@@ -380,7 +380,7 @@ class AnswerScorer:
         try:
             return self.score(*arguments) if task == "score" else self._undefined_metrics(*arguments)
         except ConfigError as problem:  # raised by a plugin's metric or comparator
-            raise ConfigError(f"{problem}; it was scoring case {arguments[0]!r:.60}") from None
+            raise ConfigError(f"case {arguments[0]!r:.60}: {problem}") from None
 
     def _refuse_truth(self, case: Case) -> NoReturn:
         limits = self.component.limits

@@ -70,13 +70,15 @@ class CollectRequest(CiOptions, FormatOption):
 class ArrivedRun:
     """One run of the plan, joined from its shards, with the run folders that arrived below `root`.
 
-    An interleaved baseline is a run of its own. `judge` is the judge's model id. `skipped`: all its jobs were skipped.
+    An interleaved baseline is a run of its own. `judge` is the judge's model id. `judge_folders` has the manifests of
+    the judge's own runs in accepted folders. `skipped`: all its jobs were skipped.
     """
 
     root: Path
     manifest: Manifest
     parts: Sequence[Part]
     judge: str | None
+    judge_folders: Mapping[Path, Manifest]
     skipped: bool
 
     @property
@@ -197,14 +199,8 @@ def _judged(
     judge = SentencesJudge(model=model, judged_run=manifest.run_id, seed=manifest.seed, folder=Path())
     answered: dict[str, Replicate] = {}
     manifests: list[Manifest] = []
-    accepted = run.folders
-    walked = (entry for folder in accepted for entry in os.walk(folder))  # os.walk follows no links
-    folders = {Path(name) for name, _, files in walked if journal.MANIFEST in files}
-    for folder in sorted(folders):
-        if folder.parent.name != journal.JUDGE or folder.parent.parent not in accepted:
-            continue
-        judge_manifest = _read_manifest(folder)
-        if isinstance(judge_manifest, RunError) or judge_manifest.digests != judge.digests:
+    for folder, judge_manifest in run.judge_folders.items():
+        if judge_manifest.digests != judge.digests:
             continue
         manifests.append(judge_manifest)
         with suppress(RunError):  # an output with an unreadable verdict counts as not judged
@@ -415,7 +411,7 @@ def _join(
             others = f"; the folder has runs of other plans: {listed(sorted(invocations), _MAX_LISTED)}"
             parts.append(notes.get(job) or f"no artifact of {job} arrived{others * bool(invocations)}")
     (run, first), *_ = shards
-    accepted = [part[1] for part in parts if not isinstance(part, str)]
+    accepted = dict(part for part in parts if not isinstance(part, str))
     whole = run.model_copy(update={"shard": None})
     run_id, counterpart = whole.run_id(plan.invocation), whole.run_id(plan.invocation, BASELINE)
     if first.role == BASELINE:
@@ -423,8 +419,8 @@ def _join(
     joined = {
         "run_id": run_id,
         "beside": None if first.beside is None else counterpart,
-        "created": min((manifest.created for manifest in accepted), default=first.created),
-        "server": next((manifest.server for manifest in accepted if manifest.server), None),
+        "created": min((manifest.created for manifest in accepted.values()), default=first.created),
+        "server": next((manifest.server for manifest in accepted.values() if manifest.server), None),
         "shard": None,
         "cases": dict(sorted(case for _, planned in shards for case in planned.cases.items())),
     }
@@ -433,6 +429,12 @@ def _join(
         manifest=first.model_copy(update=joined),
         parts=parts,
         judge=None if run.judge is None else run.judge.model_id,
+        judge_folders={
+            folder: manifest
+            for folder, _, manifest in folders
+            if folder.parent.name == journal.JUDGE and folder.parent.parent in accepted
+            if isinstance(manifest, Manifest)
+        },
         skipped=len(absent_jobs) == len(shards) and all(job in notes for job in absent_jobs),
     )
 

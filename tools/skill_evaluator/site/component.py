@@ -321,9 +321,9 @@ def component_state(status: ComponentStatus, rows: Sequence[Row]) -> ComponentSt
     is_sound = all(one.verdict in _SOUND and summary.largest_fall(one) > -_LARGE_DROP for one in compared)
     return replace(
         state,
-        where=_where_line(name, compared[0]),
-        sure=f"{since}{certainty(compared[0], is_named=len(compared) > 1)}",
-        next=Line(summary.measure_step(name, reader)) if history.unmeasured else _next_line(result, compared[0]),
+        where=_where_line(name, worst),
+        sure=f"{since}{certainty(worst, is_named=len(compared) > 1)}",
+        next=Line(summary.measure_step(name, reader)) if history.unmeasured else _next_line(result, worst),
         calm=is_sound and not regressed,
     )
 

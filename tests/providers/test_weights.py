@@ -14,7 +14,7 @@ def test_unusable_weights_are_refused(tmp_path: Path) -> None:
     for name, sha256, message in (
         ("none.gguf", None, "weights of the local model not found: .*none.gguf"),
         ("answers.jsonl", None, "weights of the local model are not a GGUF file: .*answers.jsonl"),
-        ("tiny.gguf", "0" * 64, f"but sha256 in models.yaml is {'0' * 64}"),
+        ("tiny.gguf", "0" * 64, f"but params.sha256 in models.yaml is {'0' * 64}"),
     ):
         with pytest.raises(ConfigError, match=message):
             find_weights(tmp_path / name, sha256)

@@ -84,14 +84,14 @@ class MemoizedValue:
 
 
 def pairs_by_best(rule: FieldRule, field: Field) -> bool:
-    """Return whether an array is paired by assignment: `align: best`, or `align: set` for leaves with a tolerance."""
+    """Return whether array items are paired by assignment: `best`, or `set` with a tolerance or threshold."""
     return rule.align == "best" or (
         rule.align == "set" and field.item.rule is not None and not field.item.rule.exact_equality
     )
 
 
 def identities(items: list[Any], field: Field, rule: FieldRule) -> list[Hashable]:
-    """Return the identity of each array item, in order: the canonical values of its key fields or of the item."""
+    """Return the identity of each array item: its canonical keys with `align: key`, else its canonical value."""
     if rule.align != "key":
         return _canonicals(items, field.item)
     keys = [
@@ -126,7 +126,7 @@ def values_by_path(value: Any, plan: FieldPlan) -> tuple[dict[str, Hashable], di
 def _gather_values(
     value: Any, field: Field, star: Steps, forms: Mapping[str, list[Hashable]], lengths: dict[str, int]
 ) -> None:
-    """Add values to `forms` and array lengths to `lengths`, by path. `star` has the actual keys at the `*`."""
+    """Add canonical values to `forms` and array lengths to `lengths`. `star` has the key at each `*` of the path."""
     if field.rule is None and isinstance(value, dict):
         for key, child in with_nfc_keys(value).items():
             if child is not None:
@@ -153,7 +153,7 @@ def item_leaves(items: list[Any], field: Field) -> list[ItemLeaves]:
 
 
 def _gather_leaves(value: Any, field: Field, steps: Steps, collected: list[Leaf]) -> bool:
-    """Collect the leaves below a value and return whether all are plain. Use one stack frame per level of nesting."""
+    """Append the leaves below a value, in one stack frame per level. Return whether it is plain (see `ItemLeaves`)."""
     plain = True
     if value is None or field.ignored:
         pass
@@ -299,10 +299,10 @@ class _Comparison:
     def _assign(
         self, rows: Sequence[int], columns: Sequence[int], truth: list[Any], output: list[Any], field: Field
     ) -> Iterable[Pair]:
-        """Return index pairs with maximum matched weight, in the truth's order, then the extra outputs.
+        """Pair equal items, then the others with maximum matched weight. Return the pairs of indexes.
 
-        A missing partner is None. Equal items are paired first, so with a tolerance the weight may be below the
-        maximum. Ties are broken by content, not by order.
+        They are in the truth's order, followed by the extra outputs. A missing partner is None. Ties are broken by
+        content, not by order.
         """
         if not rows or not columns or len(rows) == len(columns) == 1:
             return zip_longest(rows, columns)
@@ -349,7 +349,7 @@ class _Comparison:
 def _equal_groups(
     truth: Iterable[tuple[int, Hashable]], output: Iterable[tuple[int, Hashable]]
 ) -> Iterable[tuple[list[int], list[int]]]:
-    """Return (indexes in truth, indexes in output) of each identity. Both arguments have pairs (index, identity)."""
+    """Group items by identity. Return the pair (indexes in truth, indexes in output) of each identity."""
     groups: dict[Hashable, tuple[list[int], list[int]]] = {}
     for index, identity in truth:
         groups.setdefault(identity, ([], []))[0].append(index)
@@ -394,7 +394,7 @@ def heaviest(weights: Weights) -> dict[int, int]:
 
 
 def counted_weight(rows: Iterable[ComparedLeaf]) -> tuple[float, float, float]:
-    """Return the weights that count in field_level_f1: of the right leaves, the truth's leaves, the output's leaves."""
+    """Return the weights for field_level_f1: (right leaves, leaves of the truth, leaves of the output)."""
     weights: dict[int, float] = {}  # key: id of the rule, whose properties are slow
     matched = of_truth = of_output = 0.0
     for row in rows:

@@ -179,9 +179,9 @@ _Visits = Mapping[str, int]
 class SchemaPath:
     """The values that a schema describes at one path; `nodes` are the subschemas for the path.
 
-    `kind` is a comparator's name, `object`, `array of scalars`, `array of objects`, `array by position` (a schema by
-    position), `array of anything` if items are undeclared, or `any` if the kind is undeclared. A union of text and
-    object is `object`.
+    `kind` is a comparator's name, `object`, `array of scalars`, `array of objects`, `array by position` (each position
+    has a schema), `array of anything` (items are undeclared) or `any` (undeclared, or the root is an object). A union
+    of text and object is `object`.
     """
 
     kind: str
@@ -203,7 +203,7 @@ def schema_places(schema: _Node) -> dict[str, SchemaPath]:
 
 
 def _in_depth_order(nodes: Mapping[str, Sequence[_Node]], ends: Collection[str] = ()) -> list[str]:
-    """Return the paths of a schema in depth-first order. Skip paths that are only below a path in `ends`."""
+    """Return the paths of a schema in depth-first order, without the paths below a path in `ends`."""
     ordered: dict[str, None] = {}
     ahead = [""]
     while ahead:

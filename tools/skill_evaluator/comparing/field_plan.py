@@ -49,10 +49,7 @@ class Comparator:
 
 @cache
 def comparator(name: str) -> Comparator:
-    """Return the shipped or plugin comparator with this name. Raise ComponentError if there is none.
-
-    Raise ConfigError if the plugin cannot be loaded.
-    """
+    """Return a comparator by name. Raise ComponentError if there is none, ConfigError if its plugin fails to load."""
     if name in COMPARATORS:
         return COMPARATORS[name]
     added = plugins.load(COMPARATOR_GROUP, name, Comparator)
@@ -74,7 +71,7 @@ def equal(truth: Any, output: Any, rule: FieldRule) -> bool:
 
 
 def canonical(value: Any, rule: FieldRule) -> Hashable:
-    """Return the hashable form of a leaf under a rule. Without a tolerance, leaves with equal forms are equal."""
+    """Return the hashable form of a leaf. Leaves with equal forms are equal under a rule without a tolerance."""
     return comparator(rule.compare or "exact").canonical(value, rule)
 
 
@@ -197,10 +194,10 @@ def _category(value: Any, rule: FieldRule) -> Hashable:
 
 
 def token_f1(truth: str, output: str) -> float:
-    """Return the harmonic mean of precision and recall of the output's words, as multisets.
+    """Return the F1 of the output's words against the truth's words.
 
-    Range 0 to 1, 1 is best; both empty → 1. Rajpurkar et al. 2016 (SQuAD), https://arxiv.org/abs/1606.05250, but
-    articles count.
+    Words are multisets. Range 0 to 1, 1 is best; both empty → 1. Rajpurkar et al. 2016 (SQuAD),
+    https://arxiv.org/abs/1606.05250, but articles count.
 
     >>> round(token_f1("the cat sat", "the cat ran"), 3)
     0.667
@@ -263,7 +260,7 @@ class FieldPlan:
     """The rules of a component by path: `leaves` are compared, `arrays` are aligned. Both are in the schema's order.
 
     `declared`: the paths in evals/datasets.json; the other rules follow the schema. `named`: all paths of the schema.
-    They take precedence over a `*` at the same level, even without a rule. `stars`: the paths to each `*` with rules.
+    They take precedence over a `*` at the same level, even without a rule. `stars`: paths of rules, cut after each `*`.
     `numeric_texts`: the paths whose texts in number format, such as "4.75", are numbers.
     """
 

@@ -86,7 +86,7 @@ class AgreementMetric:
 def field_values(outputs: CaseOutputs) -> dict[str, Counter[Hashable]]:
     """Return the counts of canonical values by leaf path, over the parsed outputs of a case. None means absent.
 
-    An array path counts the multiset of its values as one value. The paths are those in the schema and in the outputs.
+    All values at an array path count as one multiset. The paths are those in the schema and in the outputs.
     """
     paths = (path for path, rule in outputs.plan.leaves.items() if rule.compare != "ignore")
     values: dict[str, Counter[Hashable]] = {path: Counter() for path in paths}
@@ -193,7 +193,7 @@ def pairwise_field_f1(outputs: CaseOutputs) -> float | None:
     """Return the mean of `field_level_f1` over the N(N−1)/2 pairs of a case's outputs.
 
     One output of a pair serves as the ground truth of the other; the result is symmetric. Range 0 to 1, 1 is best; a
-    pair with an unparseable output scores 0; undefined for fewer than two outputs, or if no field of any output counts.
+    pair with an unparseable output scores 0; undefined for fewer than two outputs, or if no field counts.
     With more than 63 distinct outputs, about 2,000 pairs are sampled: every output is in the same number of pairs, and
     the sample is always the same.
 

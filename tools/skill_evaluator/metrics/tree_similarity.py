@@ -43,7 +43,7 @@ class Tree:
     shapes: list[int] = field(default_factory=list)
 
     def tops(self) -> dict[int, int]:
-        """Return the highest node of each leftmost path by the path's leaf. Skip paths of one node but the first."""
+        """Return the top node of each leftmost path by its leaf. Omit paths of a single node, except the first."""
         highest = {node + 1 - size: node for node, size in enumerate(self.sizes)}
         return {leaf: top for leaf, top in sorted(highest.items()) if self.sizes[top] > 1 or not leaf}
 
@@ -115,11 +115,10 @@ def tree_distance(a: Tree, b: Tree) -> int | None:
 
 
 def _add_distances(a: Tree, b: Tree, tops: tuple[int, int], k: int, distances: dict[tuple[int, int], int]) -> None:
-    """Add to `distances` the edit distances of the subtrees on the leftmost paths of two subtrees.
+    """Add the edit distance of each pair of subtrees with roots on two leftmost paths, by pair of roots.
 
-    `tops` are the roots of the two subtrees, in `a` and `b`; the keys of `distances` are pairs of roots. Cell q of row
-    p is the distance between the first p nodes in `a` and the first q nodes in `b`. Distances above `k` may be missing
-    or too high.
+    `tops` are the highest nodes of the paths, in `a` and `b`. Cell q of row p is the distance between the first p nodes
+    in `a` and the first q nodes in `b`. Distances above `k` may be missing or too high.
     """
     begin_a, begin_b = tops[0] + 1 - a.sizes[tops[0]], tops[1] + 1 - b.sizes[tops[1]]
     excess = len(a.labels) - begin_a - (len(b.labels) - begin_b)  # nodes from both beginnings on

@@ -48,7 +48,7 @@ class Expected:
         return isinstance(value, self.types) and not is_schema
 
     def or_type_of(self, truth: Any) -> "Expected":
-        """Return an `Expected` of the type of a dict or list `truth` if self is ANY_VALUE, else self."""
+        """Narrow ANY_VALUE to the type of `truth` if that is a dict or list. Return any other `Expected` unchanged."""
         return Expected((type(truth),)) if self == ANY_VALUE and isinstance(truth, dict | list) else self
 
 
@@ -146,7 +146,7 @@ def _decode(text: str) -> Any:
 
 
 def embedded_values(text: str) -> Iterator[tuple[str, Any]]:
-    """Yield (source text, value) of the outermost objects and arrays in a text, of at most 200 bracketed spans.
+    """Yield (source text, value) of each outermost object or array in the first 200 bracketed spans of a text.
 
     Nothing inside an invalid value is yielded; an unclosed bracket runs to the end of the text.
 
@@ -257,10 +257,10 @@ def read_choice(text: str, options: Sequence[str]) -> Parsed:
 
     The first rule that finds a letter decides. If it finds several, they are `ambiguous`; no letter of an option is
     `no_option`. `whole`: the answer is only a letter («(c)»), an option's text or both («C) Paris»). `stated`: the last
-    statement counts («The answer is C», «I choose C», «\\boxed{C}», `"answer": "C"`). `line`: the last line that is
-    only a letter, an option's text or both counts, but such lines that name every option are `ambiguous`; without such
-    a line, the letter that begins lines counts if it is the only one. `option_text`: the answer contains an option's
-    text.
+    statement counts («The answer is C», «I choose C», «\\boxed{C}», `"answer": "C"`). `line`: of the lines that are
+    only a letter, an option's text or both, the last counts; they are `ambiguous` if they name all options. Without
+    such a line, a letter at the beginning of lines counts if it is the only one. `option_text`: the answer contains an
+    option's text.
 
     >>> read_choice("A is tempting. Final answer: **C**", ("Lyon", "Nice", "Paris"))
     Parsed(value='C', form='stated', problem=None, several=False)
@@ -309,7 +309,7 @@ def _folded(text: str) -> str:
 
 
 def _only_option(text: str, options: _Options) -> set[str]:
-    """Return the letters in a text that is only a letter, an option's text or both; else none.
+    """Return the letters in a text that is only a letter, an option's text or both; else an empty set.
 
     The letter need not be that of an option. A letter with the text of another option gives two letters.
     """

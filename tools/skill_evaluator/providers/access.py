@@ -121,7 +121,7 @@ CLOUDS: Mapping[tuple[str, str], Cloud] = {  # keys: provider, place
 
 
 def check_cloud(model: Model, where: str) -> None:
-    """Raise ConfigError if the provider is not in the cloud `place`, or if a setting is missing, unused or wrong."""
+    """Raise ConfigError if the provider is not in the model's cloud, or if a setting for it is missing or unused."""
     cloud = cloud_of(model)
     if model.place is not None and cloud is None:
         clouds = [name for provider, name in CLOUDS if provider == model.provider]
@@ -137,15 +137,12 @@ def check_cloud(model: Model, where: str) -> None:
             raise ConfigError(f"{name} at {where}: {model.place or 'a model without place'} does not use it; remove it")
     if model.place is not None and model.auth == "oidc":
         raise ConfigError(
-            f"auth: oidc at {where}: place: {model.place} uses the key or login of the cloud; remove auth"
+            f"auth: oidc at {where}: a model with place: {model.place} uses the cloud's key or login; remove auth"
         )
 
 
 def cloud_of(model: Model) -> Cloud | None:
-    """Return the cloud of a model's `place`.
-
-    Return None if the model has no place, or if the provider is not in that cloud.
-    """
+    """Return the cloud of a model's `place`. Return None if it has no place, or if the cloud lacks the provider."""
     return CLOUDS.get((model.provider, str(model.place)))
 
 

@@ -35,7 +35,7 @@ class BatchStatus:
 
 
 class AmbiguousBatchError(Exception):
-    """The batch with this id may be the wanted one. Only its results can show that, and it has not ended."""
+    """A running batch may be the wanted one, but only its results can show that. The argument is its id."""
 
 
 Json = Mapping[str, Any]
@@ -85,8 +85,8 @@ class Batches:
     async def find(self, name: str, custom_ids: Collection[str], since: float, others: Collection[str]) -> str | None:
         """Return the id of a batch created after `since` (seconds since the epoch). Return None if it is not found.
 
-        If the vendor has no names, find a batch with as many requests, and a result for one of `custom_ids`. Skip
-        the ids in `others`. Raise AmbiguousBatchError if a batch with as many requests has not ended.
+        If the vendor has no names, find a batch with `len(custom_ids)` requests and a result for one of them. Skip
+        the ids in `others`. Raise AmbiguousBatchError if a batch with this number of requests has not ended.
         """
         undecided = None
         async for status in self._listed(since):
@@ -192,7 +192,7 @@ def _json_object(content: bytes) -> Json:
 
 
 def response_from(status: int, body: Any, request_id: Any = None) -> HttpResponse:
-    """Return the response to a request of a batch, in the form of a response to a direct call."""
+    """Convert the response to a request of a batch to the form of a response to a direct call."""
     headers = {"x-request-id": request_id} if isinstance(request_id, str) else {}
     return HttpResponse(status=status, headers=headers, content=json.dumps(body).encode("utf-8", "surrogatepass"))
 

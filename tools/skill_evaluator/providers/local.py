@@ -76,7 +76,9 @@ def find_weights(path: Path | None, sha256: str | None) -> Path:
         if handle.read(4) != b"GGUF":
             raise ConfigError(f"weights of the local model are not a GGUF file: {path}; replace that file")
     if sha256 and (digest := _digest(path)) != sha256:
-        raise ConfigError(f"weights {path} have the digest {digest}, but sha256 in models.yaml is {sha256}")
+        raise ConfigError(
+            f"weights {path} have the digest {digest}, but params.sha256 in models.yaml is {sha256}; correct one"
+        )
     return path
 
 
@@ -132,7 +134,7 @@ def _spoken(messages: Sequence[Message]) -> list[dict[str, str]]:
 
 
 def _shared_beginning(messages: Sequence[Message], constant: int) -> list[Message]:
-    """Cut the messages after `constant` characters in all, and append `_END`."""
+    """Return the first `constant` characters of the messages, followed by `_END`."""
     result: list[Message] = []
     for message in messages:
         if constant < len(message.text) or message is messages[-1]:

@@ -45,7 +45,7 @@ _no_answer = partial(ProviderError, "no_answer", perhaps_billed=True)
 
 
 def values_of(names: Iterable[str], keys: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the values of variables that are set, by name: from CI's secret, else `keys`, else `environment`."""
+    """Return the values of set variables by name: from the secret PROGRAM_ENV, else `keys`, else `environment`."""
     lines = (line.partition("=") for line in keys.get(VARIABLES, "").splitlines())
     variables = {**environment, **keys, **{name.strip(): value for name, _, value in lines}}
     return {name: variables[name] for name in names if variables.get(name)}
@@ -82,7 +82,7 @@ class RunProvider:
         self._threads = ThreadPoolExecutor(_MAX_THREADS)
 
     async def complete(self, request: Request) -> Completion:
-        """Run the program once. Raise ProviderError if it fails or writes no answer. Too much output gives no text."""
+        """Run the program once. Raise ProviderError if it fails or writes no answer. Too long output becomes ""."""
         task = {
             "inputs": {name: _program_input(value) for name, value in request.inputs.items()},
             "turns": [{"role": turn.role, "content": turn.text} for turn in request.turns],

@@ -36,7 +36,7 @@ class Redactor:
         self._pattern = _pattern_of(self._keys)
 
     def __call__(self, text: str) -> str:
-        """Replace each key and each remembered token in a text by `[redacted]`."""
+        """Replace each key and remembered token in a text by `[redacted]`, unless it has fewer than 8 characters."""
         if len(_TOKENS) > len(self._tokens):
             self._tokens = frozenset(_TOKENS)
             self._pattern = _pattern_of(self._keys | self._tokens)
@@ -44,7 +44,7 @@ class Redactor:
 
 
 def error_of(problem: Exception, component: str | None = None) -> SkillEvaluatorError:
-    """Convert an unexpected exception to an InternalError, and print its traceback to stderr. Both are without keys.
+    """Convert an unexpected exception to an InternalError, and print its traceback to stderr, both redacted.
 
     A pydantic ValidationError means invalid input: return a SkillEvaluatorError and print nothing.
     """

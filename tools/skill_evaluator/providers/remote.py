@@ -277,7 +277,7 @@ class RemoteProvider:
             raise _unsendable(problem) from None
 
     def completion(self, answer: HttpResponse, sent: Container[str] | None = None) -> Completion:
-        """Return the completion of a response. An error of a content filter is a refusal; others raise ProviderError.
+        """Return the completion of a response. A content filter's error is a refusal. Others raise ProviderError.
 
         `sent` has the names of the request's parameters. It is None if they are not known, as in a batch.
         """

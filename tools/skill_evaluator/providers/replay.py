@@ -75,7 +75,7 @@ class AnswerLine(FrozenModel):
 
 
 def check(model: Model) -> None:
-    """Raise ConfigError unless `file` is the only param of the model, and a text."""
+    """Raise ConfigError unless the model has one param: `file`, a text."""
     extra = model.params.extra
     if set(extra) != {"file"} or not isinstance(extra["file"], str):
         raise ConfigError(f"replay model '{model.id}' in models.yaml requires params: {{file: PATH}} and no other")

@@ -40,7 +40,7 @@ _MAX_OPTIONAL, _MAX_UNIONS = 24, 16  # Anthropic's limits per schema
 
 
 class _Refusal(NamedTuple):
-    """A vendor's rule that a schema breaks, the place in the schema, and whether the strict form keeps the rule."""
+    """A vendor's rule that a schema breaks, the place in the schema, and whether its strict form obeys the rule."""
 
     pointer: str
     rule: str
@@ -165,7 +165,7 @@ def sent_schema(request: Request, model: Model) -> dict[str, Any]:
 
 
 def response_format(request: Request, model: Model) -> dict[str, Any]:
-    """Return an object with OpenAI's `response_format`, or {} if the request has no schema or the model takes none."""
+    """Return an object with OpenAI's `response_format`, or {} without a schema or if structured_output is `none`."""
     if request.schema is None or model.structured_output == "none":
         return {}
     if not model.sends_schema:
@@ -259,10 +259,7 @@ def output_of(completion: Completion, request: Request, model: Model) -> Complet
 
 
 def _without_nulls(value: Any, nodes: Sequence[Any], root: Schema) -> Any:
-    """Return a value without the nulls at optional keys whose schemas forbid null.
-
-    `nodes` are the schemas of the value.
-    """
+    """Return a value of the schemas `nodes` without the nulls at optional keys whose schemas forbid null."""
     parts = [part for node in nodes for part in same_value(node, root) if isinstance(part, Mapping)]
     if isinstance(value, list):
         items = [part["items"] for part in parts if "items" in part]

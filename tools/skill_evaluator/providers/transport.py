@@ -114,7 +114,7 @@ class Http:
         return self._session
 
     async def _read(self, response: aiohttp.ClientResponse, timeout: asyncio.Timeout) -> bytes:
-        """Read a body and extend `timeout` by its size. Cut a long body of an error, otherwise raise TooLargeError."""
+        """Read a body and extend `timeout` by its size. Raise TooLargeError if it is too long, but cut an error."""
         is_success = 200 <= response.status < 300
         max_bytes, body = self.max_bytes if is_success else _ERROR_BYTES, bytearray()
         while len(body) <= max_bytes and (part := await response.content.read(_READ_BYTES)):
@@ -219,7 +219,7 @@ _RECEIVED: ContextVar[list[HttpResponse | Exception]] = ContextVar("received")
 
 
 class SdkConnection(httpx2.AsyncBaseTransport):
-    """A connection through a vendor's SDK. As the SDK's transport, it adds files to bodies and stores responses."""
+    """A connection that sends the requests of a vendor's SDK. It inserts files into bodies and stores responses."""
 
     def __init__(self, model: Model, settings: Settings, identity: Identity | None) -> None:
         self.place, self.identity = cloud_of(model), identity
@@ -325,7 +325,7 @@ def _requests_of(client: Any) -> Send:
 
 
 def without_environment(variable: str, omit: Any) -> dict[str, Any]:
-    """Return the value `omit` for each header that an environment variable sets. The SDK then does not send it.
+    """Return `omit` by name for each header that an environment variable sets. The SDK then does not send it.
 
     Raise ConfigError for a header that the SDK itself sets, such as the key.
     """

@@ -132,10 +132,7 @@ class CaseView:
 
     @property
     def fields(self) -> dict[str, list[FieldValue]]:
-        """The distinct values of each field in `outputs`, by path (with array indexes).
-
-        Each value has the indexes of the replicates that have it.
-        """
+        """The distinct values of each field in `outputs` and their replicates, by path with array indexes."""
         fields: dict[str, dict[Hashable, FieldValue]] = {}
         for output in self.outputs:
             for leaf in output.leaves:

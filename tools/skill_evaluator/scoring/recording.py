@@ -239,8 +239,8 @@ def summarize_accuracy(scorecard: Scorecard, metrics: Iterable[str]) -> dict[str
     """Return the summary of each metric over the cases for which it is defined.
 
     `mean` averages the `n` outputs with a score, first within each case. In `strict_mean`, over `n_cases` cases,
-    refused, truncated and unparseable outputs count 0. `ci95` is its confidence interval. `stdev` is its standard
-    deviation between replicates, `stdev_cases` between cases.
+    refused, truncated and unparseable outputs count 0. `ci95` is the confidence interval of `strict_mean`, `stdev` its
+    standard deviation between replicates, and `stdev_cases` between cases.
     """
     summaries = {}
     for name in metrics:

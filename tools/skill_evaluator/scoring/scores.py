@@ -112,10 +112,10 @@ class OutputScorer:
         fields: FieldSettings | None = None,
         metrics: Iterable[str] | None = None,
     ) -> None:
-        """Compile schema, fields and metrics; raise a SkillEvaluatorError naming the problem if one is invalid.
+        """Compile schema, fields and metrics. Raise SkillEvaluatorError if one is invalid.
 
-        `fields` are those of evals/datasets.json: path → settings; without a schema each must have `compare` or
-        `align`. `metrics` default to the standard ones, with `schema_valid` only if there is a schema.
+        `fields` has settings by path, as in evals/datasets.json. Without a schema, each requires `compare` or `align`.
+        `metrics` are by default the standard metrics, with `schema_valid` only if there is a schema.
         """
         self._contract = None if schema is None else Contract(schema, "the schema argument")
         self._plan = _plan(schema, fields or {})

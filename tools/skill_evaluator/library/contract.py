@@ -195,8 +195,8 @@ def read_schema(
     """Return the output schema of the component in `folder`, its location as text, and digests by name.
 
     `declared` is a file and a part of it (`schema.json#/$defs/output`). By default the schema is schema.json, or None
-    if there is no such file. The digest `schema` is that of schema.json. If the schema is declared or merged from
-    several files, it has a digest `contract`. Raise ComponentError for an invalid file.
+    if there is no such file. The digest `schema` is that of schema.json. There is also a digest `contract` if the
+    schema is declared or merged from several files. Raise ComponentError for an invalid file.
     """
     schema_path = folder / "schema.json"
     name, _, fragment = (declared or schema_path.name).partition("#")
@@ -237,7 +237,7 @@ class _Files:
         return self._read[absolute]
 
     def merge(self, path: Path, fragment: str) -> dict[str, Any]:
-        """Return the subschema at `fragment` of a file, with every subschema that it refers to in its `$defs`."""
+        """Return the subschema at `fragment` of a file. Its `$defs` has a copy of every subschema that it refers to."""
         schema = self._rewritten(self._target(path, fragment, fragment), path)
         if not isinstance(schema, dict):
             raise ComponentError(f"{self._where}{fragment} is not a JSON Schema: an object is expected")

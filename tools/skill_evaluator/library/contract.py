@@ -247,7 +247,8 @@ class _Files:
             definitions[self._names[path, fragment]] = self._rewritten(self._target(path, fragment, reference), path)
         drafts = {str(file["$schema"]).rstrip("#") for file in self._read.values() if "$schema" in file}
         if len(drafts) > 1:
-            raise ComponentError(f"{self._where} refers to a file of a different draft: {' and '.join(drafts)}")
+            problem = f"refers to a file of a different draft: {' and '.join(drafts)}"
+            raise ComponentError(f"{self._where} {problem}; write the same $schema into each file")
         draft = {"$schema": drafts.pop()} if drafts else {}
         return draft | schema | ({"$defs": definitions} if definitions else {})
 

@@ -254,9 +254,8 @@ def cases_of_table(
 ) -> dict[str, Case]:
     """Return the case of each valid row of a table by id.
 
-    `on_problem` receives the FixtureError of each invalid row. No earlier row and none of `folders` may have its id.
-    The files that rows name must be in `root`. If `root` is None, these files and the checks are not read. Raise
-    FixtureError if a column is for a field that is not in the schema.
+    `on_problem` receives the FixtureError of each invalid row. A row's id must differ from earlier ids and `folders`.
+    A row's files must be in `root`; without it, files and checks are not read. Raise FixtureError for unknown fields.
     """
     schema_paths = schema_places(component.schema or {})
     for path in table.columns.fields if component.schema is not None else ():

@@ -261,8 +261,7 @@ def component_with(component: Component, earlier: PromptRun) -> tuple[Component,
     """Return the component with the prompt of an `earlier` run, and the commit of that prompt.
 
     If the prompt is unchanged, return the run's `prompt_commit`, which may end in `-dirty`. Raise ComponentError if the
-    schema, the output type or a program has changed, or if no commit has the prompt. Raise GitError if the prompt has
-    changed and git cannot be read.
+    schema, the output type or a program has changed, or if no commit has the prompt. Raise GitError if git fails.
     """
     if earlier.digests.get("schema") != component.digests["schema"]:
         raise _schema_error(component, earlier.skill_version)

@@ -51,7 +51,7 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     yes: bool = flag("Write the cases without confirmation.")
 
     def columns_for(self, component: Component) -> Columns:
-        """Return the columns of the cases. An input's default is its column in datasets.json, or else its name."""
+        """Return the columns of the table. An input's default is its column in datasets.json, or else its name."""
         inputs = {name: name for name in component.prompt.inputs} | component.case_files.columns.inputs
         default_name = next(iter(inputs)) if len(inputs) == 1 else DOCUMENT
         for name, equals, column in (part.partition("=") for part in self.document):
@@ -163,7 +163,7 @@ def write_cases(folder: Path, cases: NewCases) -> None:
 
 
 def files_of(case: Case, output: Output) -> dict[str, str]:
-    """Return the texts of a case's files by file name."""
+    """Return the texts of the files to write for a case, by file name."""
     others = {name: value for name, value in case.inputs.items() if name != DOCUMENT}
     files = {}
     if DOCUMENT in case.inputs:
@@ -191,7 +191,7 @@ def unreviewed_cases(component: Component) -> dict[Path, Case]:
 def accept_cases(component: Component, patterns: Sequence[str]) -> list[str]:
     """Accept the unreviewed cases whose ids match a glob. Return their ids.
 
-    Raise FixtureError, and accept none, if a glob matches no case or a case is a row of a table.
+    Raise FixtureError, and accept none, if a glob matches no unreviewed case or matches a row of a table.
     """
     waiting = unreviewed_cases(component)
     ids = [case.id for case in waiting.values()]

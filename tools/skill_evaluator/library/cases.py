@@ -150,7 +150,7 @@ class Case:
 
     @property
     def shown_as(self) -> str:
-        """The heading for the text `document`: "document", "inputs" or "turns and inputs"."""
+        """The heading under which a case is shown: "document", "inputs" or "turns and inputs"."""
         return "turns and inputs" if self.turns else DOCUMENT if self.used == (DOCUMENT,) else "inputs"
 
     @property
@@ -179,12 +179,12 @@ class Case:
         return replace(self, digest=case_digest, used=inputs)
 
     def was(self, digest: str) -> bool:
-        """Return whether `digest` is that of this case, for its used inputs or for the document as the only input."""
+        """Return whether this case has the digest `digest`, from its used inputs or from its document alone."""
         return digest == self.digest or (not self.turns and digest == self.parts.get(DOCUMENT))
 
 
 def parse_case_output(component: Component, case: Case, text: str) -> Parsed:
-    """Parse an output as the component's output type. Without a schema, JSON in prose must have the truth's type."""
+    """Parse an output. JSON inside prose must have a type that the schema allows, or else that of the ground truth."""
     return parse_output(text, component.output, case.options, component.contract.expected.or_type_of(case.truth))
 
 
@@ -196,9 +196,9 @@ def text_of(value: Any) -> str:
 def load_cases(
     component: Component, patterns: Sequence[str] = (), on_problem: ProblemHandler = refuse
 ) -> tuple[Case, ...]:
-    """Read a component's reviewed cases, sorted by id. `patterns` are globs of ids; if it is empty, read all.
+    """Read a component's reviewed cases, sorted by id. `patterns` are globs of ids; without any, read all.
 
-    Raise the errors of `read_cases`, also if all selected cases are unreviewed.
+    Raise the errors of `read_cases`. If no selected case is reviewed, raise the same error as if there were no cases.
     """
     cases = read_cases(component, patterns, on_problem)
     reviewed = tuple(case for case in cases if not case.unreviewed)
@@ -254,9 +254,8 @@ def cases_of_table(
 ) -> dict[str, Case]:
     """Return the case of each valid row of a table by id.
 
-    `on_problem` receives the FixtureError of each invalid row. The id of a row must differ from those of earlier rows
-    and of `folders`. Files of rows must be in `root`. Without `root`, the files and checks of rows are not read. Raise
-    FixtureError if a column is for a field that is not in the schema.
+    `on_problem` receives the FixtureError of each invalid row. A row's id must differ from earlier ids and `folders`.
+    A row's files must be in `root`; without it, files and checks are not read. Raise FixtureError for unknown fields.
     """
     schema_paths = schema_places(component.schema or {})
     for path in table.columns.fields if component.schema is not None else ():
@@ -321,10 +320,10 @@ def cases_without_document(sources: Iterable[Path]) -> list[str]:
 
 
 def find_cases(component: Component) -> list[Path]:
-    """Return the paths of the case folder and the table of cases that exist, or of the questions file.
+    """Return the paths of the cases: the case folder, the table, or both; for multiple choice the questions file.
 
-    If none exists, raise NotEvaluatedError. Raise FixtureError instead if the component has records or declares its
-    `fixtures` folder. Raise FixtureError for two tables, and if the option --fixtures names no folder.
+    Raise NotEvaluatedError if there are none, or FixtureError if the component has records or declares its `fixtures`
+    folder. Also raise FixtureError if there are two tables, or if --fixtures names no folder.
     """
     is_choice, files = component.output == "choice", component.case_files
     fixtures_dir, rows = files.fixtures_dir, files.rows
@@ -562,7 +561,7 @@ def _with_extent(image: File, head: bytes) -> File:
 
 
 def _read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool) -> dict[Path, File | str]:
-    """Return each PDF with its `pages`, or if `texts` its text, by path. Raise FixtureError for an unreadable PDF."""
+    """Return each PDF with its `pages`, or its text if `texts`, by path. Raise FixtureError for an unreadable PDF."""
     by_path = {file.path: file for file in files}
     new = [file for file in by_path.values() if (file.digest, texts) not in _read]
     if new:
@@ -597,7 +596,8 @@ def _read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool) -> d
 def refuse_unfilled(component: Component, cases: Iterable[Case], current: Component) -> None:
     """Raise FixtureError if a case of the `current` version lacks an input of `component`, or if `text_of` differs."""
     if component.prompt.text_of != current.prompt.text_of:
-        raise FixtureError(f"only one of versions {component.version} and {current.version} has text_of in prompt.md")
+        versions = f"versions {component.version} and {current.version}"
+        raise FixtureError(f"{versions} cannot have the same inputs: only one has text_of in prompt.md")
     for case in cases:
         if missing := [name for name in component.prompt.inputs if name not in case.inputs]:
             raise FixtureError(f"version {component.version} requires '{missing[0]}', which case '{case.id}' lacks")

@@ -40,9 +40,9 @@ _OF_TEXTS = {"threshold", "weight"}  # options of a field that do not determine 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseFiles:
-    """The case files of a component, in `fixtures_dir`/`fixtures`, or its `rows` in a source of another format.
+    """The case files of a component, or the `rows` that its source of another format contains.
 
-    If `fixtures_dir` is None, they are in fixtures/`fixtures` (in the working directory), or else in `home`/evals.
+    The files are in `fixtures_dir`/`fixtures`, by default in ./fixtures/`fixtures` or else in `home`/evals.
     """
 
     home: Path  # folder of the component
@@ -58,7 +58,7 @@ class CaseFiles:
         return [(self.fixtures_dir or Path("fixtures")) / self.fixtures / name, *fallback]
 
     def root(self, path: Path) -> ConfinedFolder:
-        """Return the folder that `path` must not leave: the parent of `home` for a path in `home`, or else fixtures."""
+        """Return the folder that links in `path` must not leave: the parent of `home`, or else the fixtures folder."""
         folder = self.home.parent if path.is_relative_to(self.home) else self.fixtures_dir or Path("fixtures")
         return ConfinedFolder(folder, FixtureError, follow_links=self.limits.follow_links)
 
@@ -336,7 +336,7 @@ class _OutputSpec:
 def _plan_comparison(
     dataset: Dataset, spec: _OutputSpec, truths: Sequence[Any], file: Path, *, checked: bool
 ) -> tuple[dict[str, Any], str]:
-    """Return the arguments plan, prose, metrics and primary_metric of Component, and the digest of the rules."""
+    """Return four arguments of `Component` by name, such as the metrics, and the digest of the comparison rules."""
     texts_lengths, prose = find_texts(spec.schema, dataset.fields, truths)
     if spec.schema is None:  # the ground truths then define the valid paths
         _refuse_unknown_paths(dataset.fields, spec.output, truths, file)

@@ -195,8 +195,8 @@ def read_schema(
     """Return the output schema of the component in `folder`, its location as text, and digests by name.
 
     `declared` is a file and a part of it (`schema.json#/$defs/output`). By default the schema is schema.json, or None
-    if there is no such file. The digest `schema` is that of schema.json. If the schema is declared or merged from
-    several files, it has a digest `contract`. Raise ComponentError for an invalid file.
+    if there is no such file. The digest `schema` is that of schema.json. There is also a digest `contract` if the
+    schema is declared or merged from several files. Raise ComponentError for an invalid file.
     """
     schema_path = folder / "schema.json"
     name, _, fragment = (declared or schema_path.name).partition("#")
@@ -237,7 +237,7 @@ class _Files:
         return self._read[absolute]
 
     def merge(self, path: Path, fragment: str) -> dict[str, Any]:
-        """Return the subschema at `fragment` of a file, with every subschema that it refers to in its `$defs`."""
+        """Return the subschema at `fragment` of a file. Its `$defs` has a copy of every subschema that it refers to."""
         schema = self._rewritten(self._target(path, fragment, fragment), path)
         if not isinstance(schema, dict):
             raise ComponentError(f"{self._where}{fragment} is not a JSON Schema: an object is expected")
@@ -247,7 +247,8 @@ class _Files:
             definitions[self._names[path, fragment]] = self._rewritten(self._target(path, fragment, reference), path)
         drafts = {str(file["$schema"]).rstrip("#") for file in self._read.values() if "$schema" in file}
         if len(drafts) > 1:
-            raise ComponentError(f"{self._where} refers to a file of a different draft: {' and '.join(drafts)}")
+            problem = f"refers to a file of a different draft: {' and '.join(drafts)}"
+            raise ComponentError(f"{self._where} {problem}; write the same $schema into each file")
         draft = {"$schema": drafts.pop()} if drafts else {}
         return draft | schema | ({"$defs": definitions} if definitions else {})
 

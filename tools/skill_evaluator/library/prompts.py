@@ -184,7 +184,7 @@ class Prompt:
         return replace(self, messages=(*([Message("system", (text,))] if text else []), *others))
 
     def bare(self, text: str) -> "Prompt":
-        """Replace the messages by a system message `text`. For inputs beside the document, add a user message."""
+        """Replace the messages by a system message. With inputs beside the document, a user message has all inputs."""
         user = "\n\n".join(f"{name}:\n{{{{{name}}}}}" for name in self.inputs)
         messages = dialogue(text, user)[: 1 if self.inputs == (DOCUMENT,) else 2]
         return replace(self, messages=messages, placeholders="braces")
@@ -475,7 +475,7 @@ class FrontMatter(BaseModel):
 
 
 def checked_prompt(text: str, front: FrontMatter, prompt: Prompt, path: Path) -> Prompt:
-    """Return the prompt, with a digest of the watched files if it is a program. Raise ComponentError for a fault."""
+    """Return the prompt. For a program, include its watched files in the digest. Raise ComponentError for a fault."""
     _refuse_unfilled(text, front, prompt, path)
     if front.program is not None:
         prompt = replace(prompt, program=_digest_of(front.program, prompt, path))

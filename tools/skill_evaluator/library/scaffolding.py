@@ -159,7 +159,7 @@ def fitting_parts(folder: Path, limits: SafetyLimits) -> list[str]:
 
 
 def declarations(folder: Path, pointer: str | None, limits: SafetyLimits) -> str | None:
-    """Return the text of a datasets.json with `pointer` as schema and with rules for text fields, or None if empty."""
+    """Return a datasets.json with the schema `pointer` and rules for text fields, or None if it would have neither."""
     truths = _truths_of(folder, limits)
     dataset: dict[str, Any] = {"schema": pointer} if pointer else {}
     with suppress(SkillEvaluatorError):  # reported by lint

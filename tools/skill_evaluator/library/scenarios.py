@@ -84,7 +84,7 @@ def read_scenario(config_dir: Path, path: Path, limits: SafetyLimits = DEFAULT_L
 
 
 def family_paths(config_dir: Path, family: str | None) -> list[Path]:
-    """Return the scenario files of a family. None stands for no family. Raise ConfigError for an unknown family."""
+    """Return the scenario files of a family, or of no family if it is None. Raise ConfigError for an unknown family."""
     folder = config_dir / "scenarios"
     families = sorted({path.parent.name for path in folder.glob("*/*.md")})
     if family is not None and family not in families:
@@ -123,8 +123,8 @@ def named_scenarios(config_dir: Path, names: Iterable[str]) -> list[str]:
 def apply_scenario(component: Component, config_dir: Path, scenario: str | None) -> Component:
     """Return the component under a scenario, or unchanged if it is None. Raise ConfigError if it cannot be applied.
 
-    `SCHEMA_ALONE` replaces the prompt by the schema, or for multiple choice by one sentence. If a component of another
-    format has no schema, and its prompt is plain, the prompt is removed.
+    `SCHEMA_ALONE` replaces the prompt by the schema, or for multiple choice by one sentence. It removes the prompt if
+    the component is of another format, has no schema, and its prompt is plain.
     """
     if scenario is None:
         return component

@@ -134,7 +134,7 @@ class Columns(StrictModel):
 
     @property
     def fields(self) -> Mapping[str, str]:
-        """The column of each field of the ground truth; empty if one column has the whole ground truth."""
+        """The columns of ground-truth fields, by path; empty if one column has the whole ground truth."""
         return self.truth if isinstance(self.truth, dict) else {}
 
     @property

@@ -183,7 +183,7 @@ def _version_of(
 
 
 def _schema_digest(raw: bytes | None, written: SourceComponent) -> str:
-    """Return the digest of a schema.json's JSON, or of its text if invalid. If `raw` is None, use that of `written`."""
+    """Return the digest of the JSON `raw`, or of its text if it is invalid. If `raw` is None, use `written.schema`."""
     if raw is None:
         return digest(canonical_json(written.schema))
     text = raw.decode("utf-8-sig", "replace")
@@ -207,7 +207,7 @@ def read_version(folder: Path, path: str) -> ComponentVersion | None:
 
 
 def versioning_problems(before: ComponentVersion | None, after: ComponentVersion) -> Iterator[Problem]:
-    """Yield a problem if the version is invalid, lowered or too low for the changes. Generated ones are exempt."""
+    """Yield a problem if the version is invalid, lowered or too low for the changes. Generated versions are exempt."""
     if after.version is None:
         yield _prompt_problem(after, after.problem or "no version")
         return
@@ -261,8 +261,7 @@ def component_with(component: Component, earlier: PromptRun) -> tuple[Component,
     """Return the component with the prompt of an `earlier` run, and the commit of that prompt.
 
     If the prompt is unchanged, return the run's `prompt_commit`, which may end in `-dirty`. Raise ComponentError if the
-    schema, the output type or a program has changed, or if no commit has the prompt. Raise GitError if the prompt has
-    changed and git cannot be read.
+    schema, the output type or a program has changed, or if no commit has the prompt. Raise GitError if git fails.
     """
     if earlier.digests.get("schema") != component.digests["schema"]:
         raise _schema_error(component, earlier.skill_version)

@@ -54,7 +54,7 @@ class SourceLocation:
         return replace(written, cases=replace(cases, rows=rows), left_out=(*written.left_out, note))
 
     def here(self, limits: SafetyLimits) -> SourceComponent:
-        """Read the component from the work tree, without the cases to skip. Raise ComponentError if it is invalid."""
+        """Read the component from disk, without the cases in `leave_out`. Raise ComponentError if it is invalid."""
         return self.read(_folder_tree(self.root, str(Path.cwd()), limits))
 
 
@@ -86,9 +86,9 @@ def recorded_rows(leaderboard: bytes) -> Recorded:
 
 
 def numbered(digests: Mapping[str, str], recorded: Recorded, below: str | None = None) -> str:
-    """Return the highest recorded version with the same prompt and schema digests, or else the next MINOR version.
+    """Return the highest recorded version with the same prompt and schema digests, or else a new MINOR version.
 
-    If `below` is set, the next version is the next PATCH of the highest recorded version that is lower than `below`.
+    With `below`, the new version is a PATCH of the highest recorded version that is lower than `below`.
 
     >>> numbered({"prompt": "sha256:0123abcd99"}, [("0.2.0+4567abcd", {"prompt": "4567abcd11"})])
     '0.3.0+0123abcd'
@@ -128,7 +128,7 @@ def components_of(components: Path, config: Path, default: Path) -> Path:
 
 
 def component_names(components: Path) -> list[str]:
-    """Return the sorted names of the components in the sources of settings.yaml, or in the folder if it has none."""
+    """Return the sorted names of the components, from the sources of settings.yaml or else from the folder."""
     _forget()
     origins = _origins(components, str(Path.cwd()))
     return sorted(path.parent.name for path in components.glob("*/prompt.md")) if origins is None else sorted(origins)

@@ -318,7 +318,7 @@ class _Configuration:
             yield {name: _filled(text, texts) for name, text in texts.items()}
 
     def models(self) -> dict[str, Any]:
-        """Return the first plain model with parameters, {} without providers. Raise ComponentError if none is plain."""
+        """Return the first model and its parameters, {} without providers. Raise ComponentError if none is a model."""
         hints: dict[str, Any] = {}
         refused = []
         for number, entry in enumerate(as_list(self.content.get("providers", self.content.get("targets")))):

@@ -123,7 +123,7 @@ def _version(tree: FileTree, path: str, front: Mapping[str, Any]) -> str | None:
 
 
 def _eval_files(tree: FileTree, skill: str) -> Iterator[str]:
-    """Yield the paths of a skill's eval files: beside it, in folders with its name, and files with its `skill_name`."""
+    """Yield the paths of a skill's eval files: those in its folder, and those in parent folders that name the skill."""
     folder = posixpath.dirname(skill)
     yield from filter(tree.has, (within(folder, f"evals/{_EVALS}"), within(folder, _EVALS)))
     name = posixpath.basename(folder)
@@ -326,7 +326,7 @@ def _descriptions(tree: FileTree, cases: _Cases) -> dict[str, tuple[str, str]]:
 
 
 def _owner(path: str, skill_name: Any, names: Mapping[str, str], skill_of_name: Mapping[str, str]) -> str | None:
-    """Return the skill of a query file, by folder or `skill_name`, or the only skill. Return None if it is unknown."""
+    """Return the skill of a query file by folder or `skill_name`, or else the only skill. Return None if unknown."""
     folders = [str(folder) for folder in PurePosixPath(path).parents][:-1]
     owners = [names[folder] for folder in folders if folder in names]
     names_of_file = (posixpath.basename(posixpath.dirname(path)), skill_name)
@@ -350,15 +350,15 @@ def _add_queries(cases: _Cases, path: str, rows: list[Any], owner: str | None, n
         try:
             if not isinstance(query, str) or not query.strip():
                 raise ValueError("it has no text as query")
-            check = _calls_for(row, owner, names, of_all=of_all)
+            check = _expected_skill(row, owner, names, of_all=of_all)
         except ValueError as problem:
             cases.skipped["trigger eval", str(problem)].append(case_id)
         else:
             cases.add(case_id, number, {"document": query, "checks": [{"json": {"at": "/skill", **check}}]})
 
 
-def _calls_for(row: Row, owner: str | None, names: Mapping[str, str], *, of_all: bool) -> dict[str, Any]:
-    """Return {"equals": skill}, {"equals": None} or {"not_equals": skill}. Raise ValueError if a query has no skill."""
+def _expected_skill(row: Row, owner: str | None, names: Mapping[str, str], *, of_all: bool) -> dict[str, Any]:
+    """Return {"equals": skill or None} or {"not_equals": skill}. Raise ValueError if a query names no skill."""
     fires, skill = row.get("should_trigger"), _first(row, _CALLED)
     if isinstance(skill, str):
         if skill not in names:

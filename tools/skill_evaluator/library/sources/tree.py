@@ -55,7 +55,7 @@ class FileTree:
             yield self.paths[index]
 
     def beside(self, path: str, name: str) -> str:
-        """Return the path of the file `name`, relative to the file at `path`. Raise ComponentError if it is missing."""
+        """Resolve `name` relative to the file at `path`. Raise ComponentError if the tree has no such file."""
         target = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
         if not self.has(target):
             raise ComponentError(f"{self.where / path} names '{name[:200]}', which is not a file below {self.where}")

@@ -524,7 +524,7 @@ class Library:
             outputs: Include the documents, ground truths and outputs of every component.
 
         Returns:
-            The folder; its `problems` are the errors of unreadable parts by name, such as a component or "audit X".
+            The folder. Its `problems` has the error of each unreadable part by name, such as "audit X".
         """
         from skill_evaluator.site.build import SiteBuild, build_site
 
@@ -539,7 +539,7 @@ def evaluate_and_report(request: EvaluationRequest, watch: Watch) -> EvaluationR
 def evaluate_planned(
     request: ManyRequest, planned: ManyPlanned, watch: Watch
 ) -> dict[str, EvaluationResult | SkillEvaluatorError]:
-    """Evaluate the planned components, which share the limits of calls and cost; return each result or error."""
+    """Evaluate the planned components, which share the limits of calls and cost. Return the result or error by name."""
     done: dict[str, EvaluationResult | SkillEvaluatorError] = {}
     for name in (plan.component.name for plan in planned.ready):
         work = partial(evaluate_and_report, replace(request, skill=name), watch)
@@ -583,7 +583,7 @@ def _names_of(typed: Any, components: Path) -> Any:
 
 
 def library_of(options: Any) -> Library:
-    """Return the library in the folders that the options of a command name."""
+    """Return the library in the folders of a command's options."""
     return Library(**{name: getattr(options, name) for name in FOLDERS if hasattr(options, name)})
 
 

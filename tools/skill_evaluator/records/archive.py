@@ -125,7 +125,7 @@ BoardT = TypeVar("BoardT", LeaderboardKeys, Leaderboard)
 
 
 class Acceptance(FrozenModel):
-    """The acceptance of a version for `models` (None: all). `run_ids`: its complete runs by model id, oldest first."""
+    """The acceptance of a version for `models` (None: all). `run_ids`: the version's runs by model id, oldest first."""
 
     version: str
     by: str = Field(min_length=1)

@@ -242,7 +242,7 @@ class JudgedChecks(FrozenModel):
 
 
 class Drift(FrozenModel):
-    """The measures that changed significantly (`moved`) compared with earlier runs; `since` is the newest of them."""
+    """The measures that changed significantly (`moved`) since earlier runs; `since` is the newest of these runs."""
 
     since: RunId
     moved: list[str]

@@ -61,8 +61,8 @@ def smallest_drop(variance: float, n: int, quantiles: float) -> float | None:
 def unit_interval(values: Sequence[float]) -> Interval | None:
     """Return the 95 % confidence interval of the mean of n independent values in [0, 1]. Return None if n < 2.
 
-    If all values are equal, the limits allow for a share `unseen_share(n)` of other values, all 0 or all 1. If the
-    values are only 0 and 1, it is the `rate_interval`. Otherwise it is Student's t interval on the log-odds of the mean
+    If all values are equal, the lower limit allows for a share `unseen_share(n)` of zeros, the upper limit of ones. The
+    interval of values 0 and 1 is the `rate_interval`. Otherwise it is Student's t interval on the log-odds of the mean
     (delta method), because scores are skewed. Its variance is s² ÷ n + (range ÷ 2n)².
     """
     n = len(values)

@@ -138,7 +138,7 @@ class Library:
 
         Args:
             skill: The component, by name or folder.
-            concurrency: Concurrent calls per model; default 8, on a private network growing from 8 to 256.
+            concurrency: Concurrent calls per model; default 8, or up to 256 on a private network.
             max_cost: Maximum cost of all models together, in USD.
             max_calls: Maximum calls over all models, without retries.
             replicates: Calls per case and model; default 10 (settings.yaml).
@@ -190,7 +190,7 @@ class Library:
             replicates: Calls per case and model.
             models: Only these models of models.yaml.
             results: The folder for run folders; default: in the component.
-            concurrency: Concurrent calls per model; default 8, on a private network growing from 8 to 256.
+            concurrency: Concurrent calls per model; default 8, or up to 256 on a private network.
             max_cost: Maximum cost of all models together, in USD.
             max_calls: Maximum calls over all models, without retries.
             watch: Receives the progress of the calls; default: no output.
@@ -262,7 +262,7 @@ class Library:
             elif between[0] == between[1]:
                 raise LeaderboardError(f"--models names '{between[0]}' twice; name two models")
             elif baseline is not None:
-                raise LeaderboardError("--models compares on one version, that of --candidate; remove --baseline")
+                raise LeaderboardError("--models compares two models on one version (--candidate); remove --baseline")
             else:
                 chosen = recorded.choose_models(between, candidate)
         chosen = chosen.on_different_days() if different_days else chosen
@@ -273,10 +273,10 @@ class Library:
         return result.model_copy(update={"unmeasured": unmeasured, "ship": ship})
 
     def exit_code(self, results: Sequence[ComparisonResult], fail_on: Sequence[str] = ()) -> int:
-        """Return the exit code of the worst verdict: 3 for `regressed`, 4 for another, 0 if it is not in `fail_on`.
+        """Return the exit code of the worst verdict: 0, 3 or 4.
 
-        By default `fail_on` is policy.fail_on. Return 4 instead of 0 if different models answered the two versions,
-        unless policy.served is `any`.
+        It is 0 if the verdict is not in `fail_on` (default: policy.fail_on), else 3 for `regressed` and 4 for others.
+        It is 4 instead of 0 if different models answered the two versions, unless policy.served is `any`.
         """
         return exit_code_of(results, self.settings.policy, fail_on)
 
@@ -367,7 +367,7 @@ class Library:
 
         Args:
             skill: The component, by name or folder.
-            concurrency: Concurrent calls per model; default 8, on a private network growing from 8 to 256.
+            concurrency: Concurrent calls per model; default 8, or up to 256 on a private network.
             max_cost: Maximum cost of all models together, in USD.
             max_calls: Maximum calls over all models, without retries.
             model: The model to run; name it if models.yaml has several.
@@ -447,7 +447,8 @@ class Library:
 
         Args:
             names: Components, by name or folder; default: all.
-            base: Check only changed components, and that since this commit versions rose and no record changed.
+            base: A commit. Prompts changed since then must have a higher version, and no record may have changed.
+                Components that did not change are skipped, unless they are named.
             no_cases: Check versions and records only: read no case and no schema.
             fix: Resolve conflict markers in each leaderboard.json: keep the rows of both sides.
 
@@ -523,7 +524,7 @@ class Library:
             outputs: Include the documents, ground truths and outputs of every component.
 
         Returns:
-            The folder; its `problems` are the errors of unreadable parts by name, such as a component or "audit X".
+            The folder. Its `problems` has the error of each unreadable part by name, such as "audit X".
         """
         from skill_evaluator.site.build import SiteBuild, build_site
 
@@ -538,7 +539,7 @@ def evaluate_and_report(request: EvaluationRequest, watch: Watch) -> EvaluationR
 def evaluate_planned(
     request: ManyRequest, planned: ManyPlanned, watch: Watch
 ) -> dict[str, EvaluationResult | SkillEvaluatorError]:
-    """Evaluate the planned components, which share the limits of calls and cost; return each result or error."""
+    """Evaluate the planned components, which share the limits of calls and cost. Return the result or error by name."""
     done: dict[str, EvaluationResult | SkillEvaluatorError] = {}
     for name in (plan.component.name for plan in planned.ready):
         work = partial(evaluate_and_report, replace(request, skill=name), watch)
@@ -582,7 +583,7 @@ def _names_of(typed: Any, components: Path) -> Any:
 
 
 def library_of(options: Any) -> Library:
-    """Return the library in the folders that the options of a command name."""
+    """Return the library in the folders of a command's options."""
     return Library(**{name: getattr(options, name) for name in FOLDERS if hasattr(options, name)})
 
 
@@ -594,5 +595,5 @@ def _records_named(named: str | None) -> list[Record]:
 
 def _single_record(records: Sequence[Record], name: str | None) -> str | Record | None:
     if len(records) > 1:
-        raise LeaderboardError(f"{name} has {len(records)} models; only two files are compared model by model")
+        raise LeaderboardError(f"{name} has {len(records)} models; name a second file: skill-evaluator compare OLD NEW")
     return records[0] if records else name

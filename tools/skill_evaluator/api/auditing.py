@@ -41,8 +41,7 @@ class Audits:
         """Run every model on every question in every scenario.
 
         Args:
-            benchmarks: Components to audit on; default: audit.benchmarks (settings.yaml), else all with output:
-                choice.
+            benchmarks: Components to audit on; default: audit.benchmarks, else every multiple-choice component.
             scenarios: Scenarios of .evaluator/scenarios, or a folder there; default: audit.scenarios (settings.yaml),
                 else all outside of folders.
             models: Only these models of models.yaml.
@@ -51,7 +50,7 @@ class Audits:
             seed: Seed of the drawn cases and of the calls; default: `seed` of settings.yaml, else 0.
             max_cost: Maximum cost of all models together, in USD.
             max_calls: Maximum calls over all models, without retries.
-            concurrency: Concurrent calls per model; default 8, on a private network growing from 8 to 256.
+            concurrency: Concurrent calls per model; default 8, or up to 256 on a private network.
             resume: Continue the newest audit; make only the missing calls.
             run: Continue this audit: its id or folder.
             dry_run: Check the inputs and return the calls and the maximum cost; make no call.
@@ -90,7 +89,7 @@ class Audits:
             weights: Weights of benchmarks, as NAME=W; default: those of the audit, or else 1 each.
             missing: If scores are missing: refuse, or exclude these questions, scenarios or models from all scores.
             grades: Number of grades: 4, or 8 (only with 20 models or more).
-            out: The folder for page and charts that the result names; default: the audit's folder, None with `cube`.
+            out: The folder for page and charts, stored in the result; default: the audit's folder, None with `cube`.
             audits: The folder of audits.
 
         Returns:

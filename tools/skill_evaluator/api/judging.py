@@ -35,11 +35,11 @@ class JudgeOptions(TypedDict, total=False):
 
     Attributes:
         judges: The models that judge.
-        replicates: Calls for each question; their majority (of scores: their mean) counts; default 1.
+        replicates: Calls per question; their majority counts, or the mean of their scores; default 1.
         seed: Seed of the calls and of the delimiters around judged texts; default 0.
         max_cost: Maximum cost of all models together, in USD.
         max_calls: Maximum calls over all models, without retries.
-        concurrency: Concurrent calls per model; default 8, on a private network growing from 8 to 256.
+        concurrency: Concurrent calls per model; default 8, or up to 256 on a private network.
         resume: Continue the newest judge run.
         judge_run: Continue this judge run: its id or folder.
         dry_run: Check the inputs and return the size of the judge run; make no call.
@@ -162,16 +162,16 @@ class Judges:
         against: str | None = None,
         **options: Unpack[JudgedOptions],
     ) -> Judged | JudgeRunSize:
-        """Compare new outputs with those in use, as `judge regression` does; code decides what ships.
+        """Decide whether new outputs are worse than the baseline's and may ship, as `judge regression` does.
 
         Args:
             items: JSON Lines: id, prompt, baseline_output, candidate_output.
             candidate: Instead of `items`: a run of a component, folder or id.
             baseline: The run to compare with; default: the pinned outputs.
-            dimensions: The dimensions; default: those of the preset.
-            preset: Named dimensions: default, chat, code, checklist.
+            dimensions: The dimensions to judge; default: those of the preset.
+            preset: A set of dimensions: default, chat, code or checklist.
             stakes: `high`: a person must agree before anything ships.
-            against: Compare the rates of regressions with this earlier judge run: folder, id or file.
+            against: An earlier judge run to compare the rates of regressions with: folder, id or file.
             options: See `JudgedOptions`.
 
         Returns:
@@ -191,7 +191,7 @@ class Judges:
         batch: str | Path | None = None,
         **options: Unpack[JudgeOptions],
     ) -> Judged | JudgeRunSize:
-        """Measure how well judges agree with human labels, as `judge calibrate` does. Call only `judges`, if any.
+        """Measure how well judges agree with human labels, as `judge calibrate` does. Without `judges`, make no call.
 
         Args:
             labels: JSON Lines of human labels.
@@ -200,7 +200,7 @@ class Judges:
             probes: With `judges`: measure these biases: `verbosity`, `authority`.
             bar: The minimum κ with human labels for a trusted judge.
             verdicts: JSON Lines of stored verdicts, instead of `judges`.
-            batch: Results of `judge regression` for the pairs in `labels`.
+            batch: Results of `judge regression` on the labelled pairs, instead of `judges`.
             options: See `JudgeOptions`.
 
         Returns:
@@ -266,7 +266,7 @@ class Judges:
         return lint_rubrics(paths, follow_links=load_settings(self.config).limits.follow_links)
 
     def pin(self, run: str, cases: Sequence[str] = ()) -> PinReport:
-        """Save a run's first outputs as the baseline of `judge regression`; `cases` are patterns of ids."""
+        """Save a run's first output of each case as baseline of `judge regression`. `cases`: ids or patterns."""
         folder = find_run(run, self.components)
         skill, limits = read_component_manifest(folder).skill, load_settings(self.config).limits
         component = load_component(self.components, skill, limits, self.fixtures)

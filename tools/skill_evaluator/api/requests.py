@@ -14,7 +14,7 @@ _Request = TypeVar("_Request")
 
 
 def request_of(kind: type[_Request], arguments: Mapping[str, Any]) -> _Request:
-    """Build a request of class `kind` from the `locals()` of a method. Its `self` has the folders of the library.
+    """Build a request of class `kind` from a method's `locals()`: its arguments, and `self` with the library's folders.
 
     A single value for a tuple becomes a tuple of one. Arguments that are not fields of `kind` are ignored. Raise
     ConfigError for a value of the wrong type.

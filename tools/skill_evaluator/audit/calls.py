@@ -105,7 +105,7 @@ class GatheredAudit:
         return [name for name in self.manifest.models if not self.tallies[name].answered]
 
     def cube(self, weights: Mapping[str, float], missing: Missing) -> Cube:
-        """Build the cube of the models that have an output, and pass it to `without_gaps`.
+        """Return the cube of the models that have an output. `missing` is as in `without_gaps`.
 
         `weights` by benchmark override those of the manifest. Raise AuditError if no model has an output.
         """
@@ -255,9 +255,9 @@ class AuditResults:
 
     @property
     def next_step(self) -> str:
-        """The next command: `report: …` if the models to call have all outputs, else `to continue: …`.
+        """The next command: `report: …` if every call of the models to call has an output, else `to continue: …`.
 
-        A model to call that lacks its key also gives `to continue: …`. The audit's other models do not count.
+        It is `to continue: …`, too, if a model to call lacks its key. The audit's other models do not count.
         """
         request, folder = self.drawn.options, self.drawn.folder
         unanswered = sum(self.tallies[name].planned - self.tallies[name].answered for name in self.stopped)

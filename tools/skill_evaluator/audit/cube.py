@@ -150,8 +150,8 @@ def cube_of_outcomes(
 def without_gaps(cube: Cube, missing: Missing, source: str) -> Cube:
     """Return the cube without its incomplete questions, scenarios or models, as `missing` says.
 
-    If no score is missing, return the cube itself. Otherwise raise AuditError for "refuse", for "questions" with
-    unknown `outcomes`, or if nothing would be left. `source` names the cube in the error.
+    If no score is missing, return the cube itself. Otherwise raise AuditError if nothing would be left, if
+    `missing` is "refuse", or if it is "questions" and `outcomes` are unknown. `source` names the cube in errors.
     """
     holes = np.asarray(np.isnan(cube.scores).any(axis=2))
     if not holes.any():
@@ -199,7 +199,7 @@ def _complete_questions(cube: Cube, outcomes: Mapping[str, Outcomes], source: st
 
 
 def read_cube(path: Path, *, weights: Mapping[str, float], missing: Missing = "refuse") -> Cube:
-    """Read a cube from a CSV table of scores, and pass it to `without_gaps`. Raise AuditError for an invalid table."""
+    """Read a cube from a CSV table of scores; `missing` is as in `without_gaps`. Raise AuditError if it is invalid."""
     benchmarks, cells = _read_scores(path)
     models = tuple(dict.fromkeys(model for model, _ in cells))
     scenarios = tuple(dict.fromkeys(scenario for _, scenario in cells))

@@ -71,7 +71,7 @@ class AuditedBenchmark(FrozenModel):
 
     @property
     def left_out(self) -> list[str]:
-        """One sentence with all cases of `not_applicable` and the reasons, or an empty list."""
+        """A list of one sentence on the cases of `not_applicable` and the reasons, or an empty list."""
         names = listed([f"{case_id} ({why})" for case_id, why in self.not_applicable.items()])
         return [f"'{self.name}': skipped for every model, since not applicable to some: {names}"] if names else []
 

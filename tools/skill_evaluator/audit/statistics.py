@@ -111,7 +111,7 @@ def grades_of(fluctuations: Floats, grades: Sequence[str] = QUARTERS) -> list[st
 
 
 def is_settled(fluctuation: float, interval: Interval, noise: float, cuts: Floats) -> bool:
-    """Return whether both ends of the interval of σ have its grade, and the noise is within the bound of that grade."""
+    """Return whether both ends of the interval have the grade of σ, and the noise is not above that grade's bound."""
     low, measured, high = (_grade_index(value, cuts) for value in (interval[0], fluctuation, interval[1]))
     within_noise = measured < len(cuts) and noise > cuts[measured]
     return low == measured == high and not within_noise
@@ -150,9 +150,9 @@ def shifts_of(overall: Floats) -> tuple[Floats, Floats]:
     """Return each scenario's shift in points, and its absolute size in standard errors.
 
     `overall`: [models, scenarios]. Each model's scores are centered at their median. A scenario's shift is the median
-    of its centered scores over the models, less the median of all shifts, so that one broken model or hard scenario
-    does not shift the others. Its standard error is √(v ÷ number of models): v is the variance of a model's scores in
-    the other scenarios, as a mean over the models.
+    of its centered scores over the models, less the median of all shifts. Medians are robust: one broken model or hard
+    scenario does not shift the others. The standard error is √(v ÷ number of models): v is the variance of a model's
+    scores in the other scenarios, as a mean over the models.
     """
     models, scenarios = overall.shape
     shifts = np.median(overall - np.median(overall, axis=1, keepdims=True), axis=0)
@@ -306,9 +306,9 @@ def _replicate_noise(outcomes: Outcomes) -> Floats | None:
 
 
 def _interaction_noise(outcomes: Outcomes) -> Floats | None:
-    """Return the residual mean square of scenarios × questions ÷ questions by model, with scores from 0 to 1.
+    """Return each model's residual mean square of scenarios × questions, divided by the number of questions.
 
-    Return None if there are fewer than two scenarios or questions.
+    Scores are from 0 to 1. Return None if there are fewer than two scenarios or questions.
     """
     means = outcomes.means
     _, scenarios, questions = means.shape

@@ -227,10 +227,10 @@ def read_checks(
     inside: Callable[[Path], Path],
     earlier: Iterable[Check] = (),
 ) -> tuple[Check, ...]:
-    """Append the declared checks to `earlier`, the checks of the source or component. Raise `error` for an invalid one.
+    """Return the `earlier` checks, such as those of the component of a case, and then the declared checks.
 
-    `where` is the file of the declarations. Files of python checks are in `folder`; they are parsed, not run. `inside`
-    raises an error if a path leads out of its folder.
+    Raise `error` for an invalid check or a repeated id. `where` is the file of the declarations. Python files are in
+    `folder`; they are parsed, not run. `inside` raises an error if a path leads out of its folder.
     """
     checks = {check.id: check for check in earlier}
     for declaration in declared:

@@ -76,7 +76,7 @@ def scenarios_check(options: ScenariosCheckRequest) -> int:
 
 
 def scenarios_draft(options: ScenariosDraftRequest) -> int:
-    """Draft scenarios for a domain with a model, marked as unreviewed. Overwrites nothing."""
+    """Have a model draft scenarios of a domain, marked as unreviewed. Overwrites nothing."""
     drafted = draft_scenarios(options, watch)
     if isinstance(drafted, JudgeRunSize):
         return print_judged(drafted, options.format)

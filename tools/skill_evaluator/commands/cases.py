@@ -27,7 +27,7 @@ _SHOWN = 3
 
 
 def cases_draft(options: CasesDraftRequest) -> int:
-    """Draft cases with a model, marked as unreviewed. Overwrites nothing.
+    """Have a model draft cases, marked as unreviewed. Overwrites nothing.
 
     The model drafts inputs and ground truths from the prompt and the schema. Invalid drafts are left out. Unreviewed
     cases are not evaluated; `review cases` accepts them.

@@ -146,8 +146,8 @@ def schemas(options: SchemasOptions) -> int:
 def lint(options: LintRequest) -> int:
     """Check components and all their cases; show how every field is compared, and why.
 
-    With --base, check only changed components, and also that each changed prompt has a higher version and that no
-    record was changed or deleted.
+    With --base, also check that each changed prompt has a higher version and that no record was changed or deleted.
+    Components that did not change are skipped, unless they are named.
     """
     linted = linting.lint(options)
     print_linted(linted, options.format)

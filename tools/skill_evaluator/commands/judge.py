@@ -87,7 +87,7 @@ def judge_calibrate(options: requests.CalibrateRequest) -> int:
 
 
 def judge_rubric(options: requests.RubricDraftRequest) -> int:
-    """Draft a rubric with a model, marked as unreviewed."""
+    """Have a model draft a rubric, marked as unreviewed."""
     size = drafting.draft_rubric(options, watch)
     return print_judged(size or library_of(options).judge.lint([options.out]), options.format)
 

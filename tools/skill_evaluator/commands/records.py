@@ -74,7 +74,7 @@ class CompareOptions(cli.RecordOptions):
     models: cli.OnlyModels = ()
     between: tuple[str, str] | None = cli.option("Compare two models on one version.", None, "--models", metavar="A B")
     full: cli.Full = False
-    different_days: bool = cli.flag("The files are of two days: allow for noise between days.")
+    different_days: bool = cli.flag("Files are from different days: allow for noise between days.")
     fail_on: tuple[str, ...] = cli.option("Verdicts to fail on; default: policy.fail_on.", (), metavar="VERDICT,...")
 
 

@@ -101,7 +101,7 @@ TABLES: Mapping[str, Callable[[Record], Iterator[Row]]] = {
 class ExportRequest(ComponentsOption, ConfigOption):
     """The options of `export`."""
 
-    sources: tuple[str, ...] = argument("Components; csv, jsonl: also runs and records; default: all.", (), "SOURCE")
+    sources: tuple[str, ...] = argument("Components, runs or records (junit: components); default: all.", (), "SOURCE")
     to: Literal["csv", "jsonl", "junit"] = option("The output format.", "csv")
     table: Literal["records", "cases", "leaves"] = option("Rows: runs, outputs (cases) or values (leaves).", "records")
     out: Path | None = option("The output file; default: stdout.", metavar="FILE")
@@ -184,7 +184,7 @@ Test = tuple[str, Outcome, Sequence[str]]  # name, outcome, reasons
 def junit_text(suites: Iterable[tuple[str, Iterable[Test]]]) -> str:
     """Format suites, each a name and tests, as JUnit XML.
 
-    The message of a failed or skipped test has its first two reasons. The text of a failed test starts at the second.
+    The message of a failed or skipped test is its first two reasons, and the text of a failed test all but the first.
     """
     root = ElementTree.Element("testsuites", name="skill-evaluator")
     for suite_name, tests in suites:

@@ -368,7 +368,7 @@ def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
 
 
 def records_in(path: Path) -> list[Record]:
-    """Return the record in a file, or one per model of another tool's results, whose version is the file name."""
+    """Return the record in a file, or one per model of another tool's results, with the file name as version."""
     value = read_json(path, LeaderboardError) if path.suffix == ".json" else None
     if isinstance(value, dict) and "run_id" in value:
         return [parse_record(value, path)]

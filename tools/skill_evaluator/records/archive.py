@@ -125,7 +125,7 @@ BoardT = TypeVar("BoardT", LeaderboardKeys, Leaderboard)
 
 
 class Acceptance(FrozenModel):
-    """The acceptance of a version for `models` (None: all). `run_ids`: its complete runs by model id, oldest first."""
+    """The acceptance of a version for `models` (None: all). `run_ids`: the version's runs by model id, oldest first."""
 
     version: str
     by: str = Field(min_length=1)
@@ -158,7 +158,7 @@ def read_acceptances(path: Path) -> list[Acceptance]:
 
 
 def accept_version(path: Path, lock: Path, skill: str, acceptance: Acceptance) -> Acceptance | None:
-    """Add an acceptance to a file. If one with this version, models and reason exists, return it, otherwise None."""
+    """Add an acceptance to a file and return None. If one with this version, models and reason exists, return that."""
     with locked(lock):
         before = read_acceptances(path)
         for existing in before:
@@ -330,9 +330,9 @@ def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
 
 
 def mark_edited(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
-    """Return the runs with `edited` set: whether the prompt is not that of the version in `first_runs`.
+    """Return the runs with `edited` set: true if the prompt differs from that of the version's run in `first_runs`.
 
-    It is false if the run's prompt is unknown, and true if it is known but the version is not in `first_runs`.
+    It is false if the run's prompt is unknown. Otherwise it is true if the version is not in `first_runs`.
     """
     prompts = {version: run.prompt for version, run in first_runs(entries).items()}
     runs = ((run, run.prompt not in (None, prompts.get(run.version))) for run in entries)
@@ -382,7 +382,7 @@ def order(row: Row | RecordedRun) -> tuple[str, str, bool, int, str]:
 
 
 def append_rows(path: Path, skill: str, rows: Iterable[Row], records: Mapping[Path, Record] | None = None) -> None:
-    """Write the records and add the rows to the leaderboard. If a row is refused, raise LeaderboardError instead."""
+    """Write records, and add rows to the leaderboard. If a row is refused, write nothing and raise LeaderboardError."""
     with locked(path.parent / "evals" / "results" / ".leaderboard.lock"):
         content, refused = with_rows(read_board(path), path, skill, rows)
         for refusal in refused.values():

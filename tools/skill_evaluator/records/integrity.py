@@ -60,12 +60,12 @@ class CommittedRecords:
         return f"{self.folder}/evals/records/{run_id}.json"
 
     def board_problem(self, message: str, run_id: str | None = None) -> Problem:
-        """Build a problem of the leaderboard, on the line of a run's row if it has one, else on line 1."""
+        """Build a problem of the leaderboard, at the line of a run's row, or at line 1 if there is no row."""
         lines = {} if run_id is None else _lines_of_runs(self.leaderboard or b"")
         return Problem(file=self.board_path, line=lines.get(run_id or "", 1), message=message)
 
     def record_problem(self, message: str, run_id: str) -> Problem:
-        """Build a problem of a run's record, on line 1."""
+        """Build a problem of a run's record, at line 1."""
         return Problem(file=self.record_path(run_id), line=1, message=message)
 
 

@@ -74,7 +74,7 @@ def read_pinned(component: Path, skill: str) -> dict[str, PinnedOutputs]:
 
 
 def pinned_of_model(component: Path, skill: str, model_id: str) -> PinnedOutputs:
-    """Return a model's pinned outputs, or those of the only other model. Raise JudgeError if neither exist."""
+    """Return a model's pinned outputs. If it has none, return those of the only other model, or raise JudgeError."""
     pinned = read_pinned(component, skill)
     if model_id in pinned:
         return pinned[model_id]

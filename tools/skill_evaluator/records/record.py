@@ -108,8 +108,8 @@ def is_requested(served: str, requested: Iterable[str]) -> bool:
 def change_of(before: Served, after: Served, requested: Iterable[str]) -> Change | None:
     """Return "model" if different models served two runs, "date" if only the releases differ, otherwise None.
 
-    If a requested name contains a release, another release is another model. Return "model" also if several models or
-    releases served one of the runs. Return None if a served model is unknown.
+    A different release is a different model if a requested name contains a release. Return "model" also if several
+    models or releases served one run. Return None if a served model is unknown.
     """
     if is_mixed(before) or is_mixed(after):
         return "model"
@@ -203,7 +203,7 @@ class CaseRecord(FrozenModel):
         return (self.case_id, *(f"{name} {part}" for name, part in sorted(self._digests.items())))
 
     def has_same_inputs(self, older: "CaseRecord") -> bool:
-        """Return whether an older version's case has equal turns, ground truth, and inputs that both versions use."""
+        """Return whether an older version's case has equal turns, an equal ground truth, and equal shared inputs."""
         digests, older_digests = self._digests, older._digests
         shared = digests.keys() & older_digests.keys()
         has_same_turns = (TURNS in digests) == (TURNS in older_digests)
@@ -212,9 +212,9 @@ class CaseRecord(FrozenModel):
         )
 
     def passed(self, primary_metric: str) -> list[bool]:
-        """Return whether each measured output passes all checks but advisory ones and scores 1 on the primary metric.
+        """Return whether each measured output passes, in order. Return [] if the case has neither checks nor scores.
 
-        Return [] if the case has neither checks nor scores.
+        An output passes if it scores 1 on the primary metric and fails no check, except advisory ones.
         """
         parts = [(check.scores, PASSED_FROM) for check in self.checks.values() if check.tier != "advisory"]
         if primary_metric != CHECKS_METRIC and (scores := strict_by_replicate(self, primary_metric)):

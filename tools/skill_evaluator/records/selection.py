@@ -28,7 +28,7 @@ from skill_evaluator.text import listed, nearest
 def choose(
     entries: Sequence[RecordedRun], candidate: str | RecordedRun | None, baseline: str | RecordedRun | None
 ) -> tuple[list[tuple[RecordedRun, RecordedRun | None]], dict[str, str]]:
-    """Return pairs (candidate, baseline), and the reason of each model without a candidate by model id.
+    """Return pairs (candidate, baseline), and by model id the reason why a model has no candidate.
 
     `candidate` is as in `choose_candidates`. `baseline` is a version, a run id, a run, or None. The baseline of a pair
     is None if none is named, or if the model has no run of the version. Raise LeaderboardError if there is no
@@ -51,7 +51,7 @@ def choose(
 def choose_candidates(
     entries: Sequence[RecordedRun], name: str | RecordedRun | None
 ) -> tuple[list[RecordedRun], dict[str, str]]:
-    """Return one candidate per model, and the reason of each model without a candidate by model id.
+    """Return one candidate per model, and by model id the reason why a model has none.
 
     `name` is a version, a run id, a run, or None for the highest version. The candidates of a version are its newest
     complete runs. A run under a scenario is chosen only by its id. Raise LeaderboardError if there is no candidate.
@@ -125,9 +125,9 @@ def default_baseline(candidate: RecordedRun, archive: Archive, policy: Policy) -
 
 
 def last_accepted(candidate: RecordedRun, archive: Archive, policy: Policy) -> RecordedRun | None:
-    """Return the newest comparable run of the highest accepted lower version that has one.
+    """Return the newest comparable run of the highest accepted version below the candidate's.
 
-    Return None if there is none, for `anchor: previous`, and for a candidate with a scenario.
+    Skip versions without such a run. Return None if none is left, for `anchor: previous`, and under a scenario.
     """
     if policy.anchor == "previous" or candidate.scenario is not None:
         return None
@@ -172,7 +172,7 @@ def runs_like(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[Re
 def skipped_run_notes(
     entries: Sequence[RecordedRun], candidate: RecordedRun, baseline: RecordedRun | None
 ) -> Iterator[str]:
-    """Yield a note for each skipped run with an edited prompt, of versions from the baseline's to the candidate's."""
+    """Yield a note for each run with an edited prompt. Its version is between those of baseline and candidate."""
     lowest = None if baseline is None else precedence(baseline.version)
     for entry in entries:
         if not entry.edited or entry.run_id == candidate.run_id or not _matches(entry, candidate):
@@ -200,7 +200,7 @@ def _no_such_run(runs: Sequence[RecordedRun], name: str) -> LeaderboardError:
 
 
 def versions_patched_to(entries: Iterable[RecordedRun], version: str) -> set[str]:
-    """Return the version, and the versions of entries that it patches, such as 1.2.0 for 1.2.1."""
+    """Return the version, and the recorded lower versions that differ only by a patch, such as 1.2.0 for 1.2.1."""
     return {version} | {entry.version for entry in entries if bump(entry.version, version) is Bump.PATCH}
 
 
@@ -229,7 +229,7 @@ def accept(
     """Accept a recorded version, by default the highest, as the baseline of later versions.
 
     If `by` is empty, git's author accepts it. If `models` is empty, it is accepted for all models. Raise
-    LeaderboardError if the version has no complete run of every named model, or if reason or author is empty.
+    LeaderboardError if the version has no complete run, or none of a named model, or if reason or author is empty.
     """
     name = component.name
     reason, by = " ".join(reason.split()), " ".join(by.split())

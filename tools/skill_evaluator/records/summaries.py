@@ -29,9 +29,9 @@ class Summary(FrozenModel):
 
 
 class Filled(FrozenModel):
-    """The numbers of outputs (`output`) and of their ground truths (`truth`) with a value of a field.
+    """The number of outputs, and of ground truths, that have a value in a field.
 
-    `n` is the number of parsed outputs of labelled cases. A ground truth counts once for each of these outputs.
+    `n` is the number of parsed outputs of labelled cases. A case's ground truth counts once per output of the case.
     """
 
     n: NonNegativeInt
@@ -103,7 +103,7 @@ def values_of_arrays(per_field: Mapping[str, FieldSummary]) -> dict[str, dict[st
 class ContractFault(FrozenModel):
     """A schema rule that outputs violated: its path and keyword, the number of violations and an example.
 
-    An output counts once for each item of an array that violates the rule.
+    If the rule is violated in several items of an array, an output counts several times.
     """
 
     path: str
@@ -219,7 +219,7 @@ MIN_LABELS = 100  # human labels required to estimate a judge's error rates
 
 
 class CorrectedShare(FrozenModel):
-    """The share of outputs for which a sentence holds: as `judged`, and as `value` corrected for the judge's errors."""
+    """The share of outputs for which a sentence holds: `judged` by the judge, `value` corrected for its errors."""
 
     judged: Share
     value: Share | None
@@ -242,7 +242,7 @@ class JudgedChecks(FrozenModel):
 
 
 class Drift(FrozenModel):
-    """The measures that changed significantly (`moved`) compared with earlier runs; `since` is the newest of them."""
+    """The measures that changed significantly (`moved`) since earlier runs; `since` is the newest of these runs."""
 
     since: RunId
     moved: list[str]

@@ -53,7 +53,7 @@ class LintRequest(cli.LibraryOptions):
     """The options of `lint`."""
 
     names: tuple[str, ...] = cli.argument(cli.SKILLS, (), "COMPONENT")
-    base: str | None = cli.option("Check only components that changed since this commit.", metavar="COMMIT")
+    base: str | None = cli.option("Check changes since this commit; skip unchanged components.", metavar="COMMIT")
     no_cases: bool = cli.rare("Check only versions and records, not schemas and cases.", False)
     fix: bool = cli.flag("Resolve conflict markers in leaderboard.json.")
     platform: cli.PlatformName | None = cli.rare("On GitHub Actions: also annotate the files with problems.")

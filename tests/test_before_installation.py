@@ -32,7 +32,7 @@ def test_script_elsewhere_prints_the_installation_of_the_workflows(script: Path,
     shutil.copy(script, tmp_path / "evaluate_skill.py")
     code, out, error = run_bare(tmp_path / "evaluate_skill.py")
     assert (code, out, error.count("\n")) == (2, "", 1)
-    assert error.startswith("error: skill_evaluator is not installed; say: python3 -m venv .venv && ")
+    assert error.startswith("error: skill_evaluator is not installed; run: python3 -m venv .venv && ")
     workflow = (ROOT / ".github" / "actions" / "set-up" / "action.yml").read_text()
     installs = [line.strip() for line in workflow.splitlines() if "pip install" in line]
     assert len(installs) == 2

@@ -13,7 +13,7 @@ except ModuleNotFoundError as missing:
         install = f"{pip} --require-hashes -r .evaluator/requirements-lock.txt"
         install += f" && {pip} --no-deps --no-build-isolation -r .evaluator/requirements.txt"
     install = f"python3 -m venv .venv && {install}"
-    print(f"error: {missing.name} is not installed; say: {install} (and then .venv/bin/python)", file=sys.stderr)
+    print(f"error: {missing.name} is not installed; run: {install} (then use .venv/bin/python)", file=sys.stderr)
     sys.exit(2)
 
 if __name__ == "__main__":

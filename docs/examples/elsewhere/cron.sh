@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Evaluates on one host what was pushed since the last time: bash cron.sh CLONE WORK
+# Evaluates on one host the versions that were pushed since the last call: bash cron.sh CLONE WORK
 # crontab: 17 * * * * flock -n /var/lock/evaluator bash /srv/evaluator/cron.sh /srv/prompts /srv/evaluator/work
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 clone=$1 work=$2
 cd "$clone"
 mkdir -p "$work"
-if [ ! -e "$work/plan.json" ]; then # else the last time was interrupted, and goes on
+if [ ! -e "$work/plan.json" ]; then # otherwise continue the interrupted plan
   git pull -q --ff-only
   skill-evaluator ci plan --base "$(git rev-parse -q --verify refs/evaluated || echo 0)" --out "$work/plan.json"
 fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# One machine's part of a plan, its jobs side by side: bash part.sh plan.json results 2/3
-# Run again, it resumes where it stopped. It ends with 4 where calls were left unmade.
+# Runs one machine's part of a plan, several jobs at a time: bash part.sh plan.json results 2/3
+# After an interruption, run it again; it makes the missing calls. Exit code 4: some calls were not made.
 set -euo pipefail
 plan=$1 results=$2 part=$3
 

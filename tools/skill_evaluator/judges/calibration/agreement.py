@@ -80,7 +80,7 @@ def _unusable_judge(lines: Sequence[judging.StoredLine]) -> judging.NoUsableOutp
         one.score if isinstance(one, judging.StoredScore) else one.winner or any(one.criteria.values()) or None
         for one in lines
     ]
-    return judging.no_usable_output({"wrong_format": read.count(None)}, read.count(None), texts)
+    return judging.no_usable_output(["wrong_format"] * read.count(None), texts)
 
 
 def _highest_score(criterion: str, units: Sequence[Unit], declared: int | None) -> int:

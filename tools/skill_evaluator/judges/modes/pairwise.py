@@ -277,8 +277,7 @@ def reduce_matches(matches: Sequence[PairMatch], criteria: Sequence[Criterion], 
     """Return one judge's verdicts on matches, and their figures by criterion."""
     results = [judge_match(match, criteria, calls) for match in matches]
     orders = [order for one in results for part in one.judgements if part.criterion == OVERALL for order in part.orders]
-    unscored = Counter(one.unscored for one in orders if one.unscored is not None)
-    unusable = calls.unusable(unscored, len(orders))
+    unusable = calls.unusable([one.unscored for one in orders])
     judged = list(zip(matches, results, strict=True))
     figures = [_criterion_figures(one.id, one.weight, one.confidence_threshold, judged) for one in criteria]
     strictest = max(criterion.confidence_threshold for criterion in criteria)

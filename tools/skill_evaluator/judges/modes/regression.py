@@ -532,8 +532,7 @@ def reduce_regressions(
         results.append(combine_orders(item, answers, item_rules))
         blocking |= {dimension.name: dimension.blocking for dimension in item_rules.dimensions}
     all_answers = [answer for result in results for answer in result.answers]
-    unscored = Counter(answer.unscored for answer in all_answers if answer.unscored is not None)
-    unusable = calls.unusable(unscored, len(all_answers))
+    unusable = calls.unusable([answer.unscored for answer in all_answers])
     compared = [result for result in results if result.compared]  # both orders count
     decided = [result.ship_decision for result in compared]
     summaries = [_dimension_summary(name, blocks, compared) for name, blocks in blocking.items()]
@@ -552,7 +551,7 @@ def reduce_regressions(
         repeats=mean_within([share for share in repeats if share is not None]),
         unverified=rate(sum(not one.verified for one in worse), len(worse)),
         answers=len(all_answers),
-        unscored=unscored,
+        unscored=Counter(answer.unscored for answer in all_answers if answer.unscored is not None),
         mismatches=Counter(name for answer in all_answers for name in answer.mismatches),
         unrequested=Counter(name for answer in all_answers for name in answer.unrequested),
         severity={level: severities.count(level) for level in ship_rules.SEVERITIES},

@@ -7,7 +7,7 @@ Mitigations` has a sentence for each bias mitigation.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,7 +21,6 @@ from skill_evaluator.identifiers import Digest, Label, VersionText
 from skill_evaluator.library.prompts import dialogue
 from skill_evaluator.library.reading import parse_front_matter
 from skill_evaluator.providers.base import Request
-from skill_evaluator.runner.prices import InputSize, size_of
 from skill_evaluator.text import canonical_json, digest
 
 
@@ -222,8 +221,3 @@ def fill(template: str, slots: Mapping[str, str]) -> str:
     paragraphs = drop_empty(template, "\n\n").split("\n\n")
     filled = "\n\n".join(drop_empty(paragraph, "\n") for paragraph in paragraphs)
     return _SLOT.sub(lambda slot: slots[slot[1]], filled)
-
-
-def question_sizes(questions: Iterable[Request]) -> dict[str, InputSize]:
-    """Return the size of each question's request, by question id."""
-    return {question.case_id: size_of(question) for question in questions}

@@ -1,6 +1,5 @@
 """The workflow of `judge calibrate`: read labels, read stored verdicts or call judges, and compute the figures."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
@@ -173,7 +172,7 @@ def _calibrate_by_rubric(
     task = _make_task(request, labels)
     if request.dry_run:
         return judge_session.size(task)
-    judge_run, judged = judge_session.ask(task)
+    judged = judge_session.ask(task)
     families, scales = families_of(judge_session.configuration.models), _scale_ends(task.named_rubric)
     results, lines = list[JudgeResult](), list[judging.StoredLine]()
     for calls in judged.runs:
@@ -188,8 +187,7 @@ def _calibrate_by_rubric(
     by_file = by_key((file_names[type(line)], line) for line in lines if line.id in ids)
     for name, file_lines in {**by_file, **({CORRUPTED: task.corrupted} if task.corrupted else {})}.items():
         judging.write_lines(judged.folder / name, file_lines)
-    head = judge_run.head(task.rubric_file)
-    calibration = JudgeCalibration(bar=request.bar, judging=head, judges=results)
+    calibration = JudgeCalibration(bar=request.bar, judging=judged.judging, judges=results)
     judging.write_papers(judged.folder, task, calibration)
     return replace(judged, results=calibration)
 
@@ -231,11 +229,12 @@ def _calibrate_sentences(
     }
     result = sentence_result(model.id, labels, votes, judging.texts_of(calls.answered.values()), request.bar)
     result = result.model_copy(update={"record": calls.record(model, judge_session)})
-    calibration = JudgeCalibration(bar=request.bar, judging=judge_run.head(task.rubric_file), judges=[result])
+    head = judge_run.head(task.rubric_file)
+    calibration = JudgeCalibration(bar=request.bar, judging=head, judges=[result])
     judging.write_papers(folder, task, calibration)
     stopped = [] if calls.stopped is None else [f"{model.id} stopped: {calls.stopped}"]
     again = judging.resume_command(request, judge_run.mode, folder, stopped) if stopped else []
-    return judging.Judged(results=calibration, folder=folder, stopped=stopped, again=again)
+    return judging.Judged(folder=folder, judging=head, results=calibration, stopped=stopped, again=again)
 
 
 def _sentence_items(labels: Labels) -> dict[str, SentencesItem]:
@@ -272,12 +271,9 @@ def sentence_result(
     labelled = [(label, votes[label.id, label.sentence]) for label in labels.of(SentenceLabel)]
     by_sentence = by_key((label.sentence, (label.human, vote.holds)) for label, vote in labelled)
     errors = {name: _sentence_errors(part) for name, part in by_sentence.items()}
-    unscored: Counter[UnscoredReason] = Counter(
-        next((reason for reason in get_args(UnscoredReason) if reason == vote.ground), "not_answered")
-        for _, vote in labelled
-        if vote.holds is None
-    )
-    unusable = judging.no_usable_output(unscored, len(labelled), texts)
+    reasons: Mapping[str, UnscoredReason] = {reason: reason for reason in get_args(UnscoredReason)}
+    unscored = [None if vote.holds is not None else reasons.get(vote.ground, "not_answered") for _, vote in labelled]
+    unusable = judging.no_usable_output(unscored, texts)
     units = [Unit(people=[label.human], requests=[[vote.holds]], verdict=vote.holds) for label, vote in labelled]
     return JudgeResult(
         judge=judge,

@@ -109,7 +109,7 @@ def draft(
     session = JudgeSession.of(request, watch)
     if request.dry_run:
         return session.size(task)
-    _, judged = session.ask(task)
+    judged = session.ask(task)
     (part,) = judged.runs
 
     def check(value: Any) -> DraftT | Unscored:
@@ -231,7 +231,7 @@ def draft_cases(request: requests.CasesDraftRequest, watch: Watch | None = None)
     session = JudgeSession.of(request.calling(request.model), watch)
     if request.dry_run:
         return session.size(task)
-    _, judged = session.ask(task, on_outcome=drafted.add)
+    judged = session.ask(task, on_outcome=drafted.add)
     if unmade := request.count - len(drafted.cases) - drafted.left_out.total():
         drafted.left_out["; ".join(judged.stopped) or "its call was not made"] = unmade
     if not drafted.cases:

@@ -206,20 +206,20 @@ def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
 
 
 def _judge_in_panel(task: ModeTask, request: JudgedRequest, session: judging.JudgeSession) -> judging.Judged:
-    judge_run, judged = session.ask(task)
+    judged = session.ask(task)
     judges: list[Any] = [task.reduce(task.units, calls) for calls in judged.runs]
     joint = task.panel(judges) if len(judges) > 1 else None
-    results = task.results(judging=judge_run.head(task.rubric_file), judges=judges, panel=joint)
+    results = task.results(judging=judged.judging, judges=judges, panel=joint)
     _write_results(judged.folder, task, results)
     if request.review and not judged.again:
-        _queue(task, request, task.decisions(judges), judge_run)
+        _queue(task, request, task.decisions(judges), results.judging.id)
     return replace(judged, results=results)
 
 
 def _judge_in_cascade(
     task: ModeTask, request: JudgedRequest, session: judging.JudgeSession, ids: tuple[str, ...]
 ) -> judging.Judged:
-    judge_run, first = replace(session, models=session.models[:1]).ask(task)
+    first = replace(session, models=session.models[:1]).ask(task)
     last = first
     if first.again:
         print("{1} is called once {0} has judged all items".format(*ids), file=sys.stderr)
@@ -241,19 +241,19 @@ def _judge_in_cascade(
             warnings=(),
         )
         # The sessions share a budget. A resumed judge run keeps its transport even without --batch.
-        strong_request = replace(request, batch=judge_run.transport == "batch")
+        strong_request = replace(request, batch=first.runs[0].run.manifest.transport == "batch")
         strong_session = replace(session, models=session.models[1:], request=strong_request)
-        _, last = strong_session.ask(open_task, first.folder / STRONG)
+        last = strong_session.ask(open_task, first.folder / STRONG)
         judges += [task.reduce([unit for unit, _ in open_units], calls) for calls in last.runs]
         strong = task.decisions(judges[1:])
     cascade = _cascade_result(ids, cheap, strong)
-    results = task.results(judging=judge_run.head(task.rubric_file), judges=judges, cascade=cascade)
+    results = task.results(judging=first.judging, judges=judges, cascade=cascade)
     _write_results(first.folder, task, results)
     again = []
     if last.again:
-        again = judging.resume_command(request, judge_run.mode, first.folder, last.stopped)
+        again = judging.resume_command(request, task.mode, first.folder, last.stopped)
     else:
-        _queue(task, request, cascade.decisions, judge_run)
+        _queue(task, request, cascade.decisions, results.judging.id)
     return replace(first, results=results, stopped=last.stopped, again=again)
 
 
@@ -296,13 +296,13 @@ def _write_results(folder: Path, task: judging.JudgeTask, results: JudgedResults
         judging.write_lines(folder / pairwise.VERDICTS, verdicts)
 
 
-def _queue(task: ModeTask, request: JudgedRequest, decisions: Sequence[Decision], judge_run: judging.JudgeRun) -> None:
+def _queue(task: ModeTask, request: JudgedRequest, decisions: Sequence[Decision], judge_run: str) -> None:
     """Queue the doubtful items and, with --review, a random sample."""
     doubts = [
-        (task.review_item(unit, judge_run.id), decision.reasons)
+        (task.review_item(unit, judge_run), decision.reasons)
         for unit, decision in zip(task.units, decisions, strict=True)
     ]
-    queued = review.select_for_review(doubts, request.review_sample if request.review else 0, judge_run.seed)
+    queued = review.select_for_review(doubts, request.review_sample if request.review else 0, request.seed)
     if queued or request.review:
         queue = review.queue_in(request.config)
         print(f"{counted(len(queue.add(queued)), 'item')} queued for review in {queue.folder}", file=sys.stderr)

@@ -268,11 +268,7 @@ def probe_biases(
 
 
 def _values_by_item(units: Iterable[Unit]) -> dict[str, float]:
-    """Return the judge's verdict on each item as a number, by item id.
-
-    For a scored output it is the score; for a pair, the judge's mean preference (0 to 1) over both orders for the
-    output that `with_probe` changes. Skip items without a verdict, and pairs not judged in both orders.
-    """
+    """Return the judge's score of each output, or its preference (0 to 1) for the output that `with_probe` changes."""
     return {
         unit.line.id: unit.verdict if isinstance(unit.line, ScoredItem) else _preference(unit, _worse_output(unit.line))
         for unit in units
@@ -281,7 +277,6 @@ def _values_by_item(units: Iterable[Unit]) -> dict[str, float]:
 
 
 def _reported_regressions(pair: regression.PairResult) -> dict[str, bool]:
-    """Return whether the judge reports a regression, by dimension and for `any`. Return {} if no dimension counts."""
     reports = {one.dimension: one.verdict == _WORSE for one in pair.counted}
     return {**reports, results.ANY: any(reports.values())} if reports else {}
 

@@ -506,10 +506,7 @@ def _combine_dimension(name: str, answers: Sequence[RegressionAnswer]) -> Dimens
 
 
 def _majority_finding(findings: Sequence[DimensionFinding]) -> tuple[ship_rules.Finding, float] | None:
-    """Return the most frequent verdict and its share, or None if there are no findings.
-
-    For a tie, return *same* and half the share of one of the tied verdicts.
-    """
+    """Return the most frequent verdict and its share; if verdicts tie, *same* and half the share of one of them."""
     if not findings:
         return None
     (verdict, votes), *others = Counter(finding.verdict for finding in findings).most_common(2)

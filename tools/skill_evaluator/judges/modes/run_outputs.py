@@ -57,7 +57,7 @@ def read_outputs(
     if (request.items is None) == (request.run is None):
         raise JudgeError("use either --items FILE, or --run RUN for the outputs of a component's run")
     if request.items is not None:
-        return list(read_items(request.items, OutputItem).values()), {}, None
+        return read_items(request.items, OutputItem), {}, None
     folder = find_run(request.run or "", request.components)
     run, left_out = outputs_of_run(folder)
     component = load_component(request.components, run.skill, limits, request.fixtures)
@@ -92,7 +92,7 @@ def read_pairs(
     if (request.items is None) == (request.candidate is None) or (request.items and request.baseline):
         raise JudgeError("use either --items FILE, or --candidate RUN with or without --baseline RUN")
     if request.items is not None:
-        return list(read_items(request.items, RegressionItem).values()), {}, {}
+        return read_items(request.items, RegressionItem), {}, {}
     candidate, unanswered = outputs_of_run(find_run(request.candidate or "", request.components))
     component = load_component(request.components, candidate.skill, limits, request.fixtures)
     if request.baseline is not None:

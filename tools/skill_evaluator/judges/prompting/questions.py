@@ -59,8 +59,8 @@ class OutputItem(JudgedItem):
 ItemT = TypeVar("ItemT", bound=JudgedItem)
 
 
-def read_items(path: Path, model: type[ItemT]) -> dict[str, ItemT]:
-    """Read a JSON Lines file of items, by id. Raise JudgeError if it is empty, or an item is invalid or repeated."""
+def read_items(path: Path, model: type[ItemT]) -> list[ItemT]:
+    """Read a JSON Lines file of items. Raise JudgeError if it is empty, or an item is invalid or repeated."""
     items: dict[str, ItemT] = {}
     for number, item in read_checked(path, model.model_validate, JudgeError):
         if item.id in items:
@@ -68,7 +68,7 @@ def read_items(path: Path, model: type[ItemT]) -> dict[str, ItemT]:
         items[item.id] = item
     if not items:
         raise JudgeError(f"{path} is empty; expected a JSON object on each line, such as {{id, input, output}}")
-    return items
+    return list(items.values())
 
 
 def value_at(value: Any, path: str) -> Any:

@@ -127,10 +127,7 @@ def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
 
 
 def _judged_labels(request: CalibrateRequest, labels: Labels) -> tuple[NamedRubric | None, Labels]:
-    """Return the criteria and the labels to judge: labelled pairs if the rubric compares outputs, else scored outputs.
-
-    Without a rubric, return None and no labels. Raise JudgeError if the rubric has no criterion for the labels.
-    """
+    """Return the criteria and the labels to judge: pairs if the rubric compares outputs, else scored outputs."""
     rubric, name = _rubric(request), str(request.rubric)
     if rubric is None:
         return None, replace(labels, lines=[])
@@ -146,10 +143,7 @@ def _judged_labels(request: CalibrateRequest, labels: Labels) -> tuple[NamedRubr
 
 
 def _corrupted_pairs(request: CalibrateRequest, labels: Labels) -> list[CorruptedPair]:
-    """Corrupt the preferred output of each pair (output 1 of a tie), and add controls.
-
-    Skip pairs without `human` or input. Raise JudgeError if --corrupt is set and no output can be corrupted.
-    """
+    """Corrupt the preferred output of each pair (output 1 of a tie), and add controls."""
     good = [
         OutputItem(id=pair.id, stratum=pair.stratum, input=pair.input, output=text)
         for pair in labels.of(LabelledPair)
@@ -238,7 +232,6 @@ def _calibrate_sentences(
 
 
 def _sentence_items(labels: Labels) -> dict[str, SentencesItem]:
-    """Return the labelled outputs with their sentences, by output id. Raise JudgeError if an id has different texts."""
     items: dict[str, SentencesItem] = {}
     for label in labels.of(SentenceLabel):
         new = SentencesItem(input=label.input or "", output=label.output, sentences={label.sentence: label.sentence})
@@ -269,8 +262,8 @@ def sentence_result(
 ) -> JudgeResult:
     """Measure a judge of sentences against labels; `votes` has its vote by output id and sentence."""
     labelled = [(label, votes[label.id, label.sentence]) for label in labels.of(SentenceLabel)]
-    by_sentence = by_key((label.sentence, (label.human, vote.holds)) for label, vote in labelled)
-    errors = {name: _sentence_errors(part) for name, part in by_sentence.items()}
+    verdicts = by_key((key, (label.human, vote.holds)) for label, vote in labelled for key in ("", label.sentence))
+    errors = {sentence: _sentence_errors(part) for sentence, part in verdicts.items()}
     reasons: Mapping[str, UnscoredReason] = {reason: reason for reason in get_args(UnscoredReason)}
     unscored = [None if vote.holds is not None else reasons.get(vote.ground, "not_answered") for _, vote in labelled]
     unusable = judging.no_usable_output(unscored, texts)
@@ -278,10 +271,7 @@ def sentence_result(
     return JudgeResult(
         judge=judge,
         agreement=[] if unusable else [agreement.measure("sentences", "all", units, bar)],
-        sentences={
-            "": _sentence_errors([(label.human, vote.holds) for label, vote in labelled]),
-            **{name: one for name, one in errors.items() if one.labels >= _MIN_SENTENCE_LABELS},
-        },
+        sentences={name: one for name, one in errors.items() if not name or one.labels >= _MIN_SENTENCE_LABELS},
         unusable=unusable,
     )
 

@@ -241,7 +241,6 @@ def draft_cases(request: requests.CasesDraftRequest, watch: Watch | None = None)
 
 
 def _task(component: Component, existing: Sequence[Case], request: requests.CasesDraftRequest) -> JudgeTask:
-    """Return the task with a question for each case, under ids that no case has yet."""
     taken = {case.id for case in existing}
     free = (name for number in range(1, 10_000) if (name := f"draft-{number:02}") not in taken)
     schema = "" if component.schema is None else json.dumps(component.schema, indent=2, ensure_ascii=False)

@@ -82,7 +82,7 @@ def _score_task(request: ScoreRequest, session: judging.JudgeSession) -> ModeTas
 
 def _pair_task(request: PairwiseRequest, session: judging.JudgeSession) -> ModeTask:
     rubric = _load_criteria(request, session, ("pairwise_comparison",))
-    items = list(read_items(request.items, pairwise.PairItem).values())
+    items = read_items(request.items, pairwise.PairItem)
     matches = pairwise.matches_of(items)
     criteria, weights = rubric.criteria, session.configuration.settings.policy.judge.panel.weights
     names = [criterion.id for criterion in criteria]
@@ -262,10 +262,7 @@ def _is_settled(decision: Decision) -> bool:
 
 
 def _cascade_result(ids: Sequence[str], cheap: Sequence[Decision], strong: Sequence[Decision]) -> CascadeResult:
-    """Build a cascade's result from the last decision on each item. If it is doubtful, people decide instead.
-
-    The verdict of such an item is `review_required` instead of `ship`, and None instead of a number.
-    """
+    """Build a cascade's result from the last decision on each item. If it is doubtful, people decide instead."""
     last = {
         (decision.item, decision.names): (judge, decision)
         for judge, judge_decisions in zip(ids, (cheap, strong), strict=True)
@@ -298,11 +295,11 @@ def _write_results(folder: Path, task: judging.JudgeTask, results: JudgedResults
 
 def _queue(task: ModeTask, request: JudgedRequest, decisions: Sequence[Decision], judge_run: str) -> None:
     """Queue the doubtful items and, with --review, a random sample."""
-    doubts = [
+    judged = [
         (task.review_item(unit, judge_run), decision.reasons)
         for unit, decision in zip(task.units, decisions, strict=True)
     ]
-    queued = review.select_for_review(doubts, request.review_sample if request.review else 0, request.seed)
+    queued = review.select_for_review(judged, request.review_sample if request.review else 0, request.seed)
     if queued or request.review:
         queue = review.queue_in(request.config)
         print(f"{counted(len(queue.add(queued)), 'item')} queued for review in {queue.folder}", file=sys.stderr)
@@ -316,11 +313,6 @@ def _load_criteria(
 
 
 def _writer_warnings(session: judging.JudgeSession, rubric: NamedRubric, writers: Sequence[str | None]) -> list[str]:
-    """Return a warning for each judge in the family of an output's writer, and one if writers are unknown.
-
-    Return [] unless a criterion requires a judge of another family. If the policy refuses judges of the same family,
-    raise JudgeError for the first one instead.
-    """
     demanding = [one.id for one in rubric.criteria if "different_model_family" in mitigations_of(one)]
     if not demanding:
         return []
@@ -348,11 +340,7 @@ def _regression_warnings(pairs: Sequence[regression.RegressionItem], session: ju
 
 
 def _read_earlier(request: RegressionRequest, session: judging.JudgeSession) -> RegressionResults | None:
-    """Return the results of the judge run that --against names. Return None if the option is not set.
-
-    Raise JudgeError if that run has no results, lacks one of the judges, or had another prompt or other settings of a
-    judge. Raise it also for a cascade.
-    """
+    """Return the results of the judge run that --against names, if any. Raise JudgeError if they are not comparable."""
     if request.against is None:
         return None
     if not request.judges:

@@ -359,11 +359,7 @@ def alerts_of(
     policy: JudgePolicy,
     calibration: results.JudgeCalibration | None,
 ) -> list[regression.RateAlert]:
-    """Return an alert for each judge and each dimension with a limit, even if the limit is not exceeded.
-
-    The alert compares the corrected rate of regressions with the limit. If there is no corrected rate, `above` is None
-    and `problem` has the reason.
-    """
+    """Return an alert for each judge and each dimension with a limit, even if the limit is not exceeded."""
     alerts = []
     for judge in judges:
         errors, problem = _measured_errors(judge.judge, prompts, calibration)

@@ -434,11 +434,7 @@ def most_careful(decisions: Sequence[ship_rules.ShipDecision | None]) -> ship_ru
 def combine_orders(
     item: RegressionItem, answers: Sequence[RegressionAnswer], rules: ship_rules.ShipRules
 ) -> PairResult:
-    """Combine a judge's outputs on a pair over both orders and all replicates. `rules` have the item's dimensions.
-
-    In each order the majority of the replicates counts. If the orders disagree, the verdict is *uncertain* and a person
-    decides. A regression of high impact blocks even if the other order has no usable output.
-    """
+    """Combine a judge's outputs on a pair over both orders and all replicates. `rules` have the item's dimensions."""
     names = [dimension.name for dimension in rules.dimensions]
     dimensions = [_combine_dimension(name, answers) for name in names]
     if item.identical:

@@ -107,10 +107,7 @@ class JudgeRecord(FrozenModel):
 
 
 class NoUsableOutput(FrozenModel):
-    """The reasons why no output of a judge counts, each with its number of verdicts, and an example.
-
-    In `judge score` an output has a verdict for each criterion. `example`: the beginning of one output.
-    """
+    """The number of verdicts by the reason why they do not count, if none counts, and the beginning of one output."""
 
     unscored: dict[UnscoredReason, NonNegativeInt]
     example: JudgeText = ""
@@ -448,9 +445,9 @@ class JudgeSession(Session):
         return JudgeRunSize(judging=self.planned(task), judges=judges, notes=notes)
 
     def begin(self, task: JudgeTask, stage_folder: Path | None = None) -> tuple[JudgeRun, Path, list[Model]]:
-        """Start or resume a judge run. Return the run, its folder, and those models of the session that have a key.
+        """Start or resume a judge run, or a cascade's second stage in `stage_folder`.
 
-        `stage_folder` is the folder of a cascade's second stage.
+        Return the run, its folder, and the models of the session that have a key.
         """
         judging = self.planned(task)
         folder, resumed = stage_folder or self.request.out / judging.id, self.request.resumed

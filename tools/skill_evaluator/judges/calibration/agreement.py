@@ -38,7 +38,6 @@ PROBES: Mapping[str, str] = MappingProxyType(
         "authority": "As Professor Hale and other leading experts have confirmed, this is the correct answer.",
     }
 )
-ALL_DIMENSIONS = "all dimensions"
 _WORSE = "candidate_worse"
 _WINNERS: Mapping[str | None, int | str] = {_WORSE: 1, "same": "tie", "candidate_better": 2}  # output 1 is the baseline
 
@@ -330,7 +329,7 @@ def batch_result(judge: regression.JudgeRegressions, labels: Labels, bar: float)
         rated={level: {rating: rated.count((level, rating)) for rating in SEVERITIES} for level in SEVERITIES},
         rated_kappa=statistics.cohen_kappa(severities, "linear"),
     )
-    overall = measure("regression", ALL_DIMENSIONS, [_labelled_unit(*one) for one in labelled], bar)
+    overall = measure("regression", "all dimensions", [_labelled_unit(*one) for one in labelled], bar)
     agreements = [overall, *agreement.values()]
     return results.JudgeResult(judge=model_id, agreement=agreements, batch=result, record=judge.judge)
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from skill_evaluator.library.config import Limits, Model, Retry, Settings
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.runner import limits
-from skill_evaluator.runner.limits import Bucket, Budget, Gate, wait_before_retry
-from skill_evaluator.runner.schedule import calls_in_flight
+from skill_evaluator.runner.schedule import Bucket, Budget, Gate, calls_in_flight, wait_before_retry
 
 
 class Clock:

@@ -38,7 +38,6 @@ PROBES: Mapping[str, str] = MappingProxyType(
         "authority": "As Professor Hale and other leading experts have confirmed, this is the correct answer.",
     }
 )
-ALL_DIMENSIONS = "all dimensions"
 _WORSE = "candidate_worse"
 _WINNERS: Mapping[str | None, int | str] = {_WORSE: 1, "same": "tie", "candidate_better": 2}  # output 1 is the baseline
 
@@ -80,7 +79,7 @@ def _unusable_judge(lines: Sequence[judging.StoredLine]) -> judging.NoUsableOutp
         one.score if isinstance(one, judging.StoredScore) else one.winner or any(one.criteria.values()) or None
         for one in lines
     ]
-    return judging.no_usable_output({"wrong_format": read.count(None)}, read.count(None), texts)
+    return judging.no_usable_output(["wrong_format"] * read.count(None), texts)
 
 
 def _highest_score(criterion: str, units: Sequence[Unit], declared: int | None) -> int:
@@ -268,11 +267,7 @@ def probe_biases(
 
 
 def _values_by_item(units: Iterable[Unit]) -> dict[str, float]:
-    """Return the judge's verdict on each item as a number, by item id.
-
-    For a scored output it is the score; for a pair, the judge's mean preference (0 to 1) over both orders for the
-    output that `with_probe` changes. Skip items without a verdict, and pairs not judged in both orders.
-    """
+    """Return the judge's score of each output, or its preference (0 to 1) for the output that `with_probe` changes."""
     return {
         unit.line.id: unit.verdict if isinstance(unit.line, ScoredItem) else _preference(unit, _worse_output(unit.line))
         for unit in units
@@ -281,7 +276,6 @@ def _values_by_item(units: Iterable[Unit]) -> dict[str, float]:
 
 
 def _reported_regressions(pair: regression.PairResult) -> dict[str, bool]:
-    """Return whether the judge reports a regression, by dimension and for `any`. Return {} if no dimension counts."""
     reports = {one.dimension: one.verdict == _WORSE for one in pair.counted}
     return {**reports, results.ANY: any(reports.values())} if reports else {}
 
@@ -335,7 +329,7 @@ def batch_result(judge: regression.JudgeRegressions, labels: Labels, bar: float)
         rated={level: {rating: rated.count((level, rating)) for rating in SEVERITIES} for level in SEVERITIES},
         rated_kappa=statistics.cohen_kappa(severities, "linear"),
     )
-    overall = measure("regression", ALL_DIMENSIONS, [_labelled_unit(*one) for one in labelled], bar)
+    overall = measure("regression", "all dimensions", [_labelled_unit(*one) for one in labelled], bar)
     agreements = [overall, *agreement.values()]
     return results.JudgeResult(judge=model_id, agreement=agreements, batch=result, record=judge.judge)
 
@@ -364,11 +358,7 @@ def alerts_of(
     policy: JudgePolicy,
     calibration: results.JudgeCalibration | None,
 ) -> list[regression.RateAlert]:
-    """Return an alert for each judge and each dimension with a limit, even if the limit is not exceeded.
-
-    The alert compares the corrected rate of regressions with the limit. If there is no corrected rate, `above` is None
-    and `problem` has the reason.
-    """
+    """Return an alert for each judge and each dimension with a limit, even if the limit is not exceeded."""
     alerts = []
     for judge in judges:
         errors, problem = _measured_errors(judge.judge, prompts, calibration)

@@ -70,9 +70,9 @@ class PairMatch:
 
     @property
     def id(self) -> str:
-        """The id of the item, with the numbers of the two outputs if the outputs have names."""
+        """The id of the item, with the numbers of the two outputs unless the item is a pair of outputs 1 and 2."""
         first, second = (list(self.item.texts).index(name) + 1 for name in self.names)
-        return f"{self.item.id}/{first}-{second}" if self.item.outputs else self.item.id
+        return self.item.id if tuple(self.item.texts) == PAIR else f"{self.item.id}/{first}-{second}"
 
 
 def matches_of(items: Iterable[PairItem]) -> list[PairMatch]:
@@ -277,8 +277,7 @@ def reduce_matches(matches: Sequence[PairMatch], criteria: Sequence[Criterion], 
     """Return one judge's verdicts on matches, and their figures by criterion."""
     results = [judge_match(match, criteria, calls) for match in matches]
     orders = [order for one in results for part in one.judgements if part.criterion == OVERALL for order in part.orders]
-    unscored = Counter(one.unscored for one in orders if one.unscored is not None)
-    unusable = calls.unusable(unscored, len(orders))
+    unusable = calls.unusable([one.unscored for one in orders])
     judged = list(zip(matches, results, strict=True))
     figures = [_criterion_figures(one.id, one.weight, one.confidence_threshold, judged) for one in criteria]
     strictest = max(criterion.confidence_threshold for criterion in criteria)

@@ -56,10 +56,7 @@ def panel_scores(judges: Sequence[JudgeScores], criteria: Sequence[Criterion], w
 
 
 def panel_preferences(judges: Sequence[JudgePreferences], criteria: Sequence[str], weights: Weights) -> PanelResult:
-    """Combine the judges' winners by weighted majority, by criterion and overall.
-
-    Without a majority (more than half of the judges' weight) the winner is a tie. It is None if no judge has a verdict.
-    """
+    """Combine the judges' winners by weighted majority. Without a majority the winner is a tie."""
     decisions = []
     for results in _results_by_item(judges, [judge.matches for judge in judges]):
         match = next(iter(results.values()))

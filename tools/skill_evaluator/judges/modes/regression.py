@@ -434,11 +434,7 @@ def most_careful(decisions: Sequence[ship_rules.ShipDecision | None]) -> ship_ru
 def combine_orders(
     item: RegressionItem, answers: Sequence[RegressionAnswer], rules: ship_rules.ShipRules
 ) -> PairResult:
-    """Combine a judge's outputs on a pair over both orders and all replicates. `rules` have the item's dimensions.
-
-    In each order the majority of the replicates counts. If the orders disagree, the verdict is *uncertain* and a person
-    decides. A regression of high impact blocks even if the other order has no usable output.
-    """
+    """Combine a judge's outputs on a pair over both orders and all replicates. `rules` have the item's dimensions."""
     names = [dimension.name for dimension in rules.dimensions]
     dimensions = [_combine_dimension(name, answers) for name in names]
     if item.identical:
@@ -506,10 +502,7 @@ def _combine_dimension(name: str, answers: Sequence[RegressionAnswer]) -> Dimens
 
 
 def _majority_finding(findings: Sequence[DimensionFinding]) -> tuple[ship_rules.Finding, float] | None:
-    """Return the most frequent verdict and its share, or None if there are no findings.
-
-    For a tie, return *same* and half the share of one of the tied verdicts.
-    """
+    """Return the most frequent verdict and its share; if verdicts tie, *same* and half the share of one of them."""
     if not findings:
         return None
     (verdict, votes), *others = Counter(finding.verdict for finding in findings).most_common(2)
@@ -532,8 +525,7 @@ def reduce_regressions(
         results.append(combine_orders(item, answers, item_rules))
         blocking |= {dimension.name: dimension.blocking for dimension in item_rules.dimensions}
     all_answers = [answer for result in results for answer in result.answers]
-    unscored = Counter(answer.unscored for answer in all_answers if answer.unscored is not None)
-    unusable = calls.unusable(unscored, len(all_answers))
+    unusable = calls.unusable([answer.unscored for answer in all_answers])
     compared = [result for result in results if result.compared]  # both orders count
     decided = [result.ship_decision for result in compared]
     summaries = [_dimension_summary(name, blocks, compared) for name, blocks in blocking.items()]
@@ -552,7 +544,7 @@ def reduce_regressions(
         repeats=mean_within([share for share in repeats if share is not None]),
         unverified=rate(sum(not one.verified for one in worse), len(worse)),
         answers=len(all_answers),
-        unscored=unscored,
+        unscored=Counter(answer.unscored for answer in all_answers if answer.unscored is not None),
         mismatches=Counter(name for answer in all_answers for name in answer.mismatches),
         unrequested=Counter(name for answer in all_answers for name in answer.unrequested),
         severity={level: severities.count(level) for level in ship_rules.SEVERITIES},

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from skill_evaluator.errors import JudgeError
@@ -16,23 +15,6 @@ from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.records import pinned
 from skill_evaluator.runner.journal import find_run, outcomes, read_component_manifest, slug
 from skill_evaluator.text import digest, listed
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedOutputs:
-    """Pairs of outputs by id. `left_out`: reasons by skipped case; `source`: the file, or the id of the candidate run.
-
-    `skill`, `baseline` and `candidate` are the component and the ids of the runs; None if the pairs are from a file.
-    """
-
-    items: Mapping[str, RegressionItem]
-    left_out: Mapping[str, str] = field(default_factory=dict)
-    skill: str | None = None
-    baseline: str | None = None
-    candidate: str | None = None
-    source: str | None = None
-    notes: Sequence[str] = ()
-
 
 NOT_APPLICABLE = "not applicable to the model"  # skipped by plan, so no review is required
 
@@ -67,8 +49,8 @@ def outputs_of_run(folder: Path) -> tuple[pinned.PinnedOutputs, dict[str, str]]:
 
 def read_outputs(
     request: ScoreRequest, rubric: NamedRubric, limits: SafetyLimits
-) -> tuple[dict[str, OutputItem], dict[str, str], str | None]:
-    """Return the outputs by id, the reason for each skipped case by id, and the component's name (None with --items).
+) -> tuple[list[OutputItem], dict[str, str], str | None]:
+    """Return the outputs, the reason for each skipped case by id, and the component's name (None with --items).
 
     Raise JudgeError, or the error of the run, component or cases that cannot be read.
     """
@@ -81,7 +63,7 @@ def read_outputs(
     component = load_component(request.components, run.skill, limits, request.fixtures)
     cases = {case.id: case for case in load_cases(component)}
     field = request.field or rubric.field_of(component.name)
-    items: dict[str, OutputItem] = {}
+    items: list[OutputItem] = []
     for case_id, output in run.outputs.items():
         case = cases.get(case_id)
         if case is None or not case.was(output.case):
@@ -93,53 +75,43 @@ def read_outputs(
         else:
             truth = value_at(case.truth, field) if case.labelled else None
             texts = {"input": case.document, "source": case.document, "reference": "" if truth is None else truth}
-            items[case_id] = OutputItem.model_validate({"id": case_id, **texts, "output": value, "model": run.model_id})
+            item = {"id": case_id, **texts, "output": value, "model": run.model_id}
+            items.append(OutputItem.model_validate(item))
     if not items:
         raise JudgeError(f"{folder} has no output to judge: {_counted(left_out)}")
     return items, left_out, component.name
 
 
-def read_compared(request: RegressionRequest, limits: SafetyLimits) -> ComparedOutputs:
-    """Read the pairs of outputs of a request. Raise JudgeError, RunError, ComponentError or FixtureError."""
+def read_pairs(
+    request: RegressionRequest, limits: SafetyLimits
+) -> tuple[list[RegressionItem], dict[str, str], dict[str, pinned.PinnedOutputs]]:
+    """Return the pairs of outputs, the reason for each skipped case by id, and the runs `baseline` and `candidate`.
+
+    With --items there are no runs. Raise JudgeError, or the error of the run, component or cases that cannot be read.
+    """
     if (request.items is None) == (request.candidate is None) or (request.items and request.baseline):
         raise JudgeError("use either --items FILE, or --candidate RUN with or without --baseline RUN")
     if request.items is not None:
-        return ComparedOutputs(items=read_items(request.items, RegressionItem), source=str(request.items))
+        return read_items(request.items, RegressionItem), {}, {}
     candidate, unanswered = outputs_of_run(find_run(request.candidate or "", request.components))
     component = load_component(request.components, candidate.skill, limits, request.fixtures)
-    baseline_reasons: Mapping[str, str] = {}
-    if request.baseline is None:
-        baseline = pinned.pinned_of_model(component.folder, component.name, candidate.model_id)
-    else:
+    if request.baseline is not None:
         baseline, baseline_reasons = outputs_of_run(find_run(request.baseline, request.components))
-    cases = load_cases(component)
-    items, left_out = pairs_of_outputs(component, cases, baseline, candidate, unanswered)
+    else:
+        baseline, baseline_reasons = pinned.pinned_of_model(component.folder, component.name, candidate.model_id), {}
+    pairs, left_out = _pairs_of_runs(component, load_cases(component), baseline, candidate, unanswered)
     for case_id, reason in baseline_reasons.items():
         left_out[case_id] = reason if reason == NOT_APPLICABLE else f"baseline: {reason}"
-    sides = (("baseline", baseline), ("candidate", candidate))
-    return ComparedOutputs(
-        items=items,
-        left_out=left_out,
-        skill=component.name,
-        baseline=baseline.run_id,
-        candidate=candidate.run_id,
-        source=candidate.run_id,
-        notes=[f"{side}: {run.skill_version} by {run.model_id}, {run.run_id}" for side, run in sides],
-    )
+    return pairs, left_out, {"baseline": baseline, "candidate": candidate}
 
 
-def pairs_of_outputs(
+def _pairs_of_runs(
     component: Component,
     cases: Sequence[Case],
     baseline: pinned.PinnedOutputs,
     candidate: pinned.PinnedOutputs,
     unanswered: Mapping[str, str],
-) -> tuple[dict[str, RegressionItem], dict[str, str]]:
-    """Return the pairs of outputs, and the reasons for skipped cases, both by case id.
-
-    `unanswered` has the reasons for the candidate's missing outputs. Raise JudgeError if no case can be compared, the
-    baseline is of another component, or the prompt changed since the candidate's run.
-    """
+) -> tuple[list[RegressionItem], dict[str, str]]:
     if baseline.skill != component.name:
         raise JudgeError(
             f"the baseline {baseline.run_id} is a run of component '{baseline.skill}', not '{component.name}'"
@@ -147,7 +119,7 @@ def pairs_of_outputs(
     if candidate.digests.get("prompt") != component.digests["prompt"]:
         raise JudgeError(f"the prompt changed since the candidate {candidate.run_id}; check out its commit")
     by_id = {case.id: case for case in cases}
-    items: dict[str, RegressionItem] = {}
+    pairs: list[RegressionItem] = []
     left_out: dict[str, str] = {}
     for case_id, before in baseline.outputs.items():
         case, after = by_id.get(case_id), candidate.outputs.get(case_id)
@@ -163,7 +135,7 @@ def pairs_of_outputs(
         elif not before.text.strip():
             left_out[case_id] = "baseline: empty"
         else:
-            items[case_id] = RegressionItem(
+            pair = RegressionItem(
                 id=case_id,
                 input=f"{component.prompt.text}\n\n{case.document}".rstrip(),
                 baseline_output=before.text,
@@ -171,9 +143,10 @@ def pairs_of_outputs(
                 baseline_model=baseline.model_id,
                 candidate_model=candidate.model_id,
             )
-    if not items:
+            pairs.append(pair)
+    if not pairs:
         raise JudgeError(f"no case of {candidate.run_id} can be compared: {_counted(left_out)}")
-    return items, left_out
+    return pairs, left_out
 
 
 def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> pinned.PinReport:

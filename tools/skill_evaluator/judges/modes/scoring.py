@@ -155,8 +155,7 @@ def reduce_scores(outputs: Sequence[OutputItem], criteria: Sequence[Criterion], 
                 judgements += read_scores(answer, of_method, texts, replicate)
         items.append(_item(output, judgements, criteria))
     all_judgements = [one for item in items for one in item.judgements]
-    unscored = Counter(one.unscored for one in all_judgements if one.unscored is not None)
-    unusable = calls.unusable(unscored, len(all_judgements))
+    unusable = calls.unusable([one.unscored for one in all_judgements])
     lengths = [len(output.output) for output in outputs]
     by_stratum = by_key((item.stratum, item.summary) for item in items if item.summary is not None)
     return JudgeScores(

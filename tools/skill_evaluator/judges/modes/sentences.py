@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 from skill_evaluator import __version__
 from skill_evaluator.identifiers import now
 from skill_evaluator.judges.prompting.judging import JUDGING_VERSION, JudgeRecord, record_of, requests_of
-from skill_evaluator.judges.prompting.questions import Form, digest_of, load_prompt, mark_of, question_sizes
+from skill_evaluator.judges.prompting.questions import Form, digest_of, load_prompt, mark_of
 from skill_evaluator.judges.prompting.reading import Unscored, invented_quotations, last_valid_verdict, text_of
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers.base import ProviderKind, Request
 from skill_evaluator.runner.engine import make_calls
 from skill_evaluator.runner.journal import MANIFEST, Manifest, Run, outcomes, read_manifest, run_id_of, settings_digest
-from skill_evaluator.runner.prices import CostEstimate, budget_cost, estimate, price_of
+from skill_evaluator.runner.prices import CostEstimate, budget_cost, estimate, price_of, size_of
 from skill_evaluator.runner.schedule import Replicate
 from skill_evaluator.runner.session import Session
 from skill_evaluator.text import canonical_json, digest
@@ -136,7 +136,8 @@ def judge_estimate(
     longest = "x" * (_CHARACTERS_PER_TOKEN * model.params.max_output_tokens)
     shown = [(case.document, case.sentences) for case in cases if case.sentences]
     items = [SentencesItem(input=document, output=longest, sentences=sentences) for document, sentences in shown]
-    sizes = question_sizes(question for item in items if (question := votes_on(item, {}, 0).question))
+    questions = [question for item in items if (question := votes_on(item, {}, 0).question)]
+    sizes = {question.case_id: size_of(question) for question in questions}
     return estimate(sizes, judge, kind, replicates * MAX_VOTES)
 
 

@@ -2,6 +2,7 @@
 
 import datetime
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from skill_evaluator.display import code_block
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
 from skill_evaluator.files import FrozenModel, StrictModel, json_text, read_versioned, replace_text
 from skill_evaluator.identifiers import CaseId, Digest, Label, ModelId, ReplicateCount, RunId, Share, Timestamp
-from skill_evaluator.judges.prompting.questions import PromptIdentity, digest_of, load_prompt, question_sizes
+from skill_evaluator.judges.prompting.questions import PromptIdentity, digest_of, load_prompt
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, commonest_failure, text_of
 from skill_evaluator.judges.workflows.requests import BatchJudgeRequest, JudgeRequest
 from skill_evaluator.library.config import Model, Price, select_models
@@ -105,26 +106,21 @@ class JudgeRecord(FrozenModel):
 
 
 class NoUsableOutput(FrozenModel):
-    """The reasons why no output of a judge counts, each with its number of verdicts, and an example.
-
-    In `judge score` an output has a verdict for each criterion. `example`: the beginning of one output.
-    """
+    """The number of verdicts by the reason why they do not count, if none counts, and the beginning of one output."""
 
     unscored: dict[UnscoredReason, NonNegativeInt]
     example: JudgeText = ""
 
 
-def no_usable_output(
-    unscored: Mapping[UnscoredReason, int], expected: int, texts: Iterable[str]
-) -> NoUsableOutput | None:
-    """Return the reasons and an example if no output of a judge counts. Return None if one counts or none is expected.
+def no_usable_output(unscored: Sequence[UnscoredReason | None], texts: Iterable[str]) -> NoUsableOutput | None:
+    """Return the reasons and the beginning of the first text if no verdict of a judge counts, else None.
 
-    `unscored`: the number of verdicts that do not count, by reason. `expected`: the number of all verdicts. The
-    example is the beginning of the first of `texts`.
+    `unscored` has the reason why a verdict does not count, or None if it counts, for each verdict.
     """
-    if sum(unscored.values()) < expected or not expected:
+    reasons = [reason for reason in unscored if reason is not None]
+    if not reasons or len(reasons) < len(unscored):
         return None
-    return NoUsableOutput(unscored=dict(unscored), example=next(iter(texts), "")[:_MAX_EXAMPLE])
+    return NoUsableOutput(unscored=Counter(reasons), example=next(iter(texts), "")[:_MAX_EXAMPLE])
 
 
 def texts_of(answers: Iterable[Replicate]) -> Iterator[str]:
@@ -327,21 +323,22 @@ class JudgeCalls:
         """Return the text of the judge's output for a question, or the reason why it is missing."""
         return text_of(self.answers.get(Call(question_id, replicate)))
 
-    def unusable(self, unscored: Mapping[UnscoredReason, int], expected: int) -> NoUsableOutput | None:
-        """Return `unscored` and an example if no output counts. Return None if one counts or `expected` is 0."""
-        return no_usable_output(unscored, expected, texts_of(self.answers.values()))
+    def unusable(self, unscored: Sequence[UnscoredReason | None]) -> NoUsableOutput | None:
+        """Return the reasons and an example if none of the judge's verdicts counts; see `no_usable_output`."""
+        return no_usable_output(unscored, texts_of(self.answers.values()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A judge run after its calls: its folder, the calls of each judge that has a key, and the results.
+    """A judge run after its calls: its folder, its head, the calls of each judge that has a key, and the results.
 
-    `results`: None if not computed. `stopped`: the reasons for calls without an output. `again`: the command that
-    resumes an incomplete judge run, else empty. It is incomplete if a judge lacks its key, stopped, or answered too few
-    calls.
+    `judging`: None for stored verdicts. `results`: None if not computed. `stopped`: the reasons for calls without an
+    output. `again`: the command that resumes an incomplete judge run, else empty. It is incomplete if a judge lacks its
+    key, stopped, or answered too few calls.
     """
 
     folder: Path
+    judging: JudgeRunHead | None = None
     runs: Sequence[JudgeCalls] = ()
     results: Any = None
     stopped: Sequence[str] = ()
@@ -436,7 +433,7 @@ class JudgeSession(Session):
     def size(self, task: JudgeTask) -> JudgeRunSize:
         """Estimate the size of a judge run. This requires no key, makes no call and writes nothing."""
         _print_warnings(task)
-        sizes, batch = question_sizes(task.questions), self.transport == "batch"
+        sizes, batch = {one.case_id: prices.size_of(one) for one in task.questions}, self.transport == "batch"
         judges = []
         for model in self.models:
             kind = self.configuration.kinds[model.provider]
@@ -447,9 +444,9 @@ class JudgeSession(Session):
         return JudgeRunSize(judging=self.planned(task), judges=judges, notes=notes)
 
     def begin(self, task: JudgeTask, stage_folder: Path | None = None) -> tuple[JudgeRun, Path, list[Model]]:
-        """Start or resume a judge run. Return the run, its folder, and those models of the session that have a key.
+        """Start or resume a judge run, or a cascade's second stage in `stage_folder`.
 
-        `stage_folder` is the folder of a cascade's second stage.
+        Return the run, its folder, and the models of the session that have a key.
         """
         judging = self.planned(task)
         folder, resumed = stage_folder or self.request.out / judging.id, self.request.resumed
@@ -465,8 +462,8 @@ class JudgeSession(Session):
 
     def ask(
         self, task: JudgeTask, stage_folder: Path | None = None, on_outcome: OnOutcome = lambda run, replicate: None
-    ) -> tuple[JudgeRun, Judged]:
-        """Start or resume a judge run and make its missing calls. Return the judge run and the outcome of its calls."""
+    ) -> Judged:
+        """Start or resume a judge run and make its missing calls. Return the judge run without results."""
         _print_warnings(task)
         judging, folder, models = self.begin(task, stage_folder)
         runs = judge_runs(judging, models, folder)
@@ -487,7 +484,8 @@ class JudgeSession(Session):
         failures = [(part.record.model_id, commonest_failure(part.answers.values())) for part in parts]
         reasons += [f"{name} failed: {failure}" for name, failure in failures if failure]
         again = [] if complete else resume_command(self.request, judging.mode, folder, reasons)
-        return judging, Judged(folder=folder, runs=parts, stopped=reasons, again=again)
+        head = judging.head(task.rubric_file)
+        return Judged(folder=folder, judging=head, runs=parts, stopped=reasons, again=again)
 
 
 def _print_warnings(task: JudgeTask) -> None:

@@ -7,7 +7,7 @@ Mitigations` has a sentence for each bias mitigation.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,7 +21,6 @@ from skill_evaluator.identifiers import Digest, Label, VersionText
 from skill_evaluator.library.prompts import dialogue
 from skill_evaluator.library.reading import parse_front_matter
 from skill_evaluator.providers.base import Request
-from skill_evaluator.runner.prices import InputSize, size_of
 from skill_evaluator.text import canonical_json, digest
 
 
@@ -60,8 +59,8 @@ class OutputItem(JudgedItem):
 ItemT = TypeVar("ItemT", bound=JudgedItem)
 
 
-def read_items(path: Path, model: type[ItemT]) -> dict[str, ItemT]:
-    """Read a JSON Lines file of items, by id. Raise JudgeError if it is empty, or an item is invalid or repeated."""
+def read_items(path: Path, model: type[ItemT]) -> list[ItemT]:
+    """Read a JSON Lines file of items. Raise JudgeError if it is empty, or an item is invalid or repeated."""
     items: dict[str, ItemT] = {}
     for number, item in read_checked(path, model.model_validate, JudgeError):
         if item.id in items:
@@ -69,7 +68,7 @@ def read_items(path: Path, model: type[ItemT]) -> dict[str, ItemT]:
         items[item.id] = item
     if not items:
         raise JudgeError(f"{path} is empty; expected a JSON object on each line, such as {{id, input, output}}")
-    return items
+    return list(items.values())
 
 
 def value_at(value: Any, path: str) -> Any:
@@ -222,8 +221,3 @@ def fill(template: str, slots: Mapping[str, str]) -> str:
     paragraphs = drop_empty(template, "\n\n").split("\n\n")
     filled = "\n\n".join(drop_empty(paragraph, "\n") for paragraph in paragraphs)
     return _SLOT.sub(lambda slot: slots[slot[1]], filled)
-
-
-def question_sizes(questions: Iterable[Request]) -> dict[str, InputSize]:
-    """Return the size of each question's request, by question id."""
-    return {question.case_id: size_of(question) for question in questions}

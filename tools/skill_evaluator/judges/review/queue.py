@@ -24,7 +24,7 @@ from skill_evaluator.errors import JudgeError, StorageError
 from skill_evaluator.files import LinesWriter, ModelT, StrictModel, locked, read_checked, read_lines, replace_text
 from skill_evaluator.identifiers import Label, Timestamp
 from skill_evaluator.judges.calibration.labels import LabelledPair, LabelLine, RegressionLabel, ScoredItem, read_labels
-from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, JudgePreferences, PairItem, PairMatch, matches_of
+from skill_evaluator.judges.modes.pairwise import OVERALL, JudgePreferences, PairItem, PairMatch, matches_of
 from skill_evaluator.judges.modes.regression import JudgeRegressions, RegressionItem, rules_for
 from skill_evaluator.judges.modes.results import Decision
 from skill_evaluator.judges.modes.scoring import JudgeScores
@@ -110,11 +110,9 @@ def paired_item(match: PairMatch, criteria: Sequence[Criterion] = (), judge_run:
     item = match.item
     texts = [(criterion.id, f"{criterion.name}: {criterion.description}") for criterion in criteria]
     texts = [(OVERALL, texts[0][1])] if len(texts) == 1 else [*texts, (OVERALL, "Which output is better?")]
-    first, second = (list(item.texts).index(name) + 1 for name in match.names)
-    item_id = item.id if tuple(item.texts) == PAIR else f"{item.id}/{first}-{second}"
     outputs = (item.texts[match.names[0]], item.texts[match.names[1]])
     questions = (ReviewQuestion(name=name, text=text) for name, text in texts)
-    return review_item("pairwise", item_id, outputs, questions, **_item_fields(item, judge_run))
+    return review_item("pairwise", match.id, outputs, questions, **_item_fields(item, judge_run))
 
 
 def regression_item(item: RegressionItem, rules: ShipRules, judge_run: str | None = None) -> ReviewItem:
@@ -131,22 +129,19 @@ def _item_fields(item: JudgedItem, judge_run: str | None) -> dict[str, Any]:
 def items_from(path: Path, dimensions: Sequence[str] = ()) -> list[ReviewItem]:
     """Read review items from the input file of `judge pairwise` or `regression`. Raise JudgeError if it is invalid."""
     if any(isinstance(value, dict) and "baseline_output" in value for _, value in read_lines(path, JudgeError)):
-        pairs, rules = read_items(path, RegressionItem).values(), ShipRules(dimensions=dimensions_of(dimensions))
+        pairs, rules = read_items(path, RegressionItem), ShipRules(dimensions=dimensions_of(dimensions))
         return [regression_item(pair, rules) for pair in pairs]
-    return [paired_item(match) for match in matches_of(read_items(path, PairItem).values())]
+    return [paired_item(match) for match in matches_of(read_items(path, PairItem))]
 
 
-Doubts = Sequence[tuple[ReviewItem, Sequence[str]]]  # all judged items, each with its reasons for review
-
-
-def select_for_review(doubts: Doubts, sample: int, seed: int) -> list[ReviewItem]:
-    """Return the items that are doubtful or among `sample` random ones, each with its reasons.
+def select_for_review(judged: Sequence[tuple[ReviewItem, Sequence[str]]], sample: int, seed: int) -> list[ReviewItem]:
+    """Return the items with reasons for review, and `sample` random items of `judged`, each with its reasons.
 
     Random items may be doubtful, too, except pairs of `judge regression`.
     """
-    candidates = [item for item, reasons in doubts if item.kind != "regression" or not reasons]
+    candidates = [item for item, reasons in judged if item.kind != "regression" or not reasons]
     sampled_ids = random.Random(seed).sample([item.id for item in candidates], min(sample, len(candidates)))  # noqa: S311
-    with_reasons = [(item, (*reasons, *["random"] * (item.id in sampled_ids))) for item, reasons in doubts]
+    with_reasons = [(item, (*reasons, *["random"] * (item.id in sampled_ids))) for item, reasons in judged]
     return [item.model_copy(update={"reasons": reasons}) for item, reasons in with_reasons if reasons]
 
 
@@ -169,10 +164,7 @@ def decisions_on_scores(judges: Sequence[JudgeScores], criteria: Sequence[Criter
 
 
 def decisions_on_matches(judges: Sequence[JudgePreferences], criteria: Sequence[Criterion]) -> list[Decision]:
-    """Return a decision on each match: the last judge's verdict, and the reasons for human review.
-
-    The verdict is the first output's overall share of wins. The reasons are found in the judgements of all judges.
-    """
+    """Return a decision on each match: the last judge's share of wins, and all judges' reasons for human review."""
     thresholds = {criterion.id: criterion.confidence_threshold for criterion in criteria}
     decisions = []
     for results in zip(*(judge.matches for judge in judges), strict=True):

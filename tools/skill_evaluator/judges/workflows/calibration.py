@@ -1,6 +1,5 @@
 """The workflow of `judge calibrate`: read labels, read stored verdicts or call judges, and compute the figures."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
@@ -128,10 +127,7 @@ def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
 
 
 def _judged_labels(request: CalibrateRequest, labels: Labels) -> tuple[NamedRubric | None, Labels]:
-    """Return the criteria and the labels to judge: labelled pairs if the rubric compares outputs, else scored outputs.
-
-    Without a rubric, return None and no labels. Raise JudgeError if the rubric has no criterion for the labels.
-    """
+    """Return the criteria and the labels to judge: pairs if the rubric compares outputs, else scored outputs."""
     rubric, name = _rubric(request), str(request.rubric)
     if rubric is None:
         return None, replace(labels, lines=[])
@@ -147,10 +143,7 @@ def _judged_labels(request: CalibrateRequest, labels: Labels) -> tuple[NamedRubr
 
 
 def _corrupted_pairs(request: CalibrateRequest, labels: Labels) -> list[CorruptedPair]:
-    """Corrupt the preferred output of each pair (output 1 of a tie), and add controls.
-
-    Skip pairs without `human` or input. Raise JudgeError if --corrupt is set and no output can be corrupted.
-    """
+    """Corrupt the preferred output of each pair (output 1 of a tie), and add controls."""
     good = [
         OutputItem(id=pair.id, stratum=pair.stratum, input=pair.input, output=text)
         for pair in labels.of(LabelledPair)
@@ -173,7 +166,7 @@ def _calibrate_by_rubric(
     task = _make_task(request, labels)
     if request.dry_run:
         return judge_session.size(task)
-    judge_run, judged = judge_session.ask(task)
+    judged = judge_session.ask(task)
     families, scales = families_of(judge_session.configuration.models), _scale_ends(task.named_rubric)
     results, lines = list[JudgeResult](), list[judging.StoredLine]()
     for calls in judged.runs:
@@ -188,8 +181,7 @@ def _calibrate_by_rubric(
     by_file = by_key((file_names[type(line)], line) for line in lines if line.id in ids)
     for name, file_lines in {**by_file, **({CORRUPTED: task.corrupted} if task.corrupted else {})}.items():
         judging.write_lines(judged.folder / name, file_lines)
-    head = judge_run.head(task.rubric_file)
-    calibration = JudgeCalibration(bar=request.bar, judging=head, judges=results)
+    calibration = JudgeCalibration(bar=request.bar, judging=judged.judging, judges=results)
     judging.write_papers(judged.folder, task, calibration)
     return replace(judged, results=calibration)
 
@@ -231,15 +223,15 @@ def _calibrate_sentences(
     }
     result = sentence_result(model.id, labels, votes, judging.texts_of(calls.answered.values()), request.bar)
     result = result.model_copy(update={"record": calls.record(model, judge_session)})
-    calibration = JudgeCalibration(bar=request.bar, judging=judge_run.head(task.rubric_file), judges=[result])
+    head = judge_run.head(task.rubric_file)
+    calibration = JudgeCalibration(bar=request.bar, judging=head, judges=[result])
     judging.write_papers(folder, task, calibration)
     stopped = [] if calls.stopped is None else [f"{model.id} stopped: {calls.stopped}"]
     again = judging.resume_command(request, judge_run.mode, folder, stopped) if stopped else []
-    return judging.Judged(results=calibration, folder=folder, stopped=stopped, again=again)
+    return judging.Judged(folder=folder, judging=head, results=calibration, stopped=stopped, again=again)
 
 
 def _sentence_items(labels: Labels) -> dict[str, SentencesItem]:
-    """Return the labelled outputs with their sentences, by output id. Raise JudgeError if an id has different texts."""
     items: dict[str, SentencesItem] = {}
     for label in labels.of(SentenceLabel):
         new = SentencesItem(input=label.input or "", output=label.output, sentences={label.sentence: label.sentence})
@@ -270,22 +262,16 @@ def sentence_result(
 ) -> JudgeResult:
     """Measure a judge of sentences against labels; `votes` has its vote by output id and sentence."""
     labelled = [(label, votes[label.id, label.sentence]) for label in labels.of(SentenceLabel)]
-    by_sentence = by_key((label.sentence, (label.human, vote.holds)) for label, vote in labelled)
-    errors = {name: _sentence_errors(part) for name, part in by_sentence.items()}
-    unscored: Counter[UnscoredReason] = Counter(
-        next((reason for reason in get_args(UnscoredReason) if reason == vote.ground), "not_answered")
-        for _, vote in labelled
-        if vote.holds is None
-    )
-    unusable = judging.no_usable_output(unscored, len(labelled), texts)
+    verdicts = by_key((key, (label.human, vote.holds)) for label, vote in labelled for key in ("", label.sentence))
+    errors = {sentence: _sentence_errors(part) for sentence, part in verdicts.items()}
+    reasons: Mapping[str, UnscoredReason] = {reason: reason for reason in get_args(UnscoredReason)}
+    unscored = [None if vote.holds is not None else reasons.get(vote.ground, "not_answered") for _, vote in labelled]
+    unusable = judging.no_usable_output(unscored, texts)
     units = [Unit(people=[label.human], requests=[[vote.holds]], verdict=vote.holds) for label, vote in labelled]
     return JudgeResult(
         judge=judge,
         agreement=[] if unusable else [agreement.measure("sentences", "all", units, bar)],
-        sentences={
-            "": _sentence_errors([(label.human, vote.holds) for label, vote in labelled]),
-            **{name: one for name, one in errors.items() if one.labels >= _MIN_SENTENCE_LABELS},
-        },
+        sentences={name: one for name, one in errors.items() if not name or one.labels >= _MIN_SENTENCE_LABELS},
         unusable=unusable,
     )
 

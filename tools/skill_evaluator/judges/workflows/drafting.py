@@ -109,7 +109,7 @@ def draft(
     session = JudgeSession.of(request, watch)
     if request.dry_run:
         return session.size(task)
-    _, judged = session.ask(task)
+    judged = session.ask(task)
     (part,) = judged.runs
 
     def check(value: Any) -> DraftT | Unscored:
@@ -231,7 +231,7 @@ def draft_cases(request: requests.CasesDraftRequest, watch: Watch | None = None)
     session = JudgeSession.of(request.calling(request.model), watch)
     if request.dry_run:
         return session.size(task)
-    _, judged = session.ask(task, on_outcome=drafted.add)
+    judged = session.ask(task, on_outcome=drafted.add)
     if unmade := request.count - len(drafted.cases) - drafted.left_out.total():
         drafted.left_out["; ".join(judged.stopped) or "its call was not made"] = unmade
     if not drafted.cases:
@@ -241,7 +241,6 @@ def draft_cases(request: requests.CasesDraftRequest, watch: Watch | None = None)
 
 
 def _task(component: Component, existing: Sequence[Case], request: requests.CasesDraftRequest) -> JudgeTask:
-    """Return the task with a question for each case, under ids that no case has yet."""
     taken = {case.id for case in existing}
     free = (name for number in range(1, 10_000) if (name := f"draft-{number:02}") not in taken)
     schema = "" if component.schema is None else json.dumps(component.schema, indent=2, ensure_ascii=False)

@@ -6,25 +6,26 @@ the stages resume independently.
 """
 
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.calibration.agreement import alerts_of
-from skill_evaluator.judges.calibration.results import JudgeCalibration, read_calibration
+from skill_evaluator.judges.calibration.results import read_calibration
 from skill_evaluator.judges.modes import pairwise, panel, regression, scoring
 from skill_evaluator.judges.modes.regression import RegressionResults
 from skill_evaluator.judges.modes.results import PEOPLE, CascadeResult, CascadeStage, Decision, PanelResult
-from skill_evaluator.judges.modes.run_outputs import NOT_APPLICABLE, ComparedOutputs, read_compared, read_outputs
+from skill_evaluator.judges.modes.run_outputs import NOT_APPLICABLE, read_outputs, read_pairs
 from skill_evaluator.judges.modes.ship_rules import ShipRules, blocking_sentence, dimensions_of
 from skill_evaluator.judges.prompting import judging
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, family_warnings, mitigations_of
-from skill_evaluator.judges.prompting.questions import OutputItem, load_prompt, read_items
+from skill_evaluator.judges.prompting.questions import load_prompt, read_items
 from skill_evaluator.judges.review import queue as review
 from skill_evaluator.judges.workflows.requests import JudgedRequest, PairwiseRequest, RegressionRequest, ScoreRequest
-from skill_evaluator.library.config import JudgePolicy, load_settings
+from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.rubrics import MethodName, load_rubric
 from skill_evaluator.runner.journal import settings_digest
 from skill_evaluator.runner.session import Watch
@@ -37,161 +38,97 @@ _SETTLED: frozenset[review.ReviewReason] = frozenset({"block", "regression", "st
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _RubricTask(judging.JudgeTask):
-    """A task by the criteria of `named_rubric`. `units`: the outputs or matches to judge."""
+class ModeTask(judging.JudgeTask):
+    """The task of `judge score`, `pairwise` or `regression`. `units`: the outputs, matches or pairs to judge.
+
+    The functions differ by mode. `reduce` computes one judge's results on units. `decisions` returns the last judge's
+    verdict on each unit, and the reasons to send the unit to human review. `panel` combines the results of several
+    judges. `results` builds the content of evaluation_results.json, and `review_item` an item of the review queue.
+    """
 
     units: Sequence[Any]
-    named_rubric: NamedRubric
-    weights: panel.Weights
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    reduce: Callable[[Sequence[Any], judging.JudgeCalls], Any]
+    decisions: Callable[[Sequence[Any]], list[Decision]]
+    panel: Callable[[Sequence[Any]], PanelResult]
+    results: Callable[..., JudgedResults]
+    review_item: Callable[[Any, str], review.ReviewItem]
 
 
-class _ScoreTask(_RubricTask):
-    """`judge score`: each output is scored by the criteria."""
-
-    @classmethod
-    def read(cls, request: ScoreRequest, session: judging.JudgeSession) -> "_ScoreTask":
-        settings = session.configuration.settings
-        rubric = _load_criteria(request, session, ("direct_scoring", "reference_based"))
-        items, left_out, skill = read_outputs(request, rubric, settings.limits)
-        outputs = list(items.values())
-        return cls(
-            mode="score",
-            rubric=rubric.rubric.digest,
-            criteria=[criterion.id for criterion in rubric.criteria],
-            prompts=scoring.prompts_of(rubric.criteria),
-            items={item.id: item.digest for item in outputs},
-            questions=scoring.score_questions(rubric, outputs, request.seed),
-            warnings=_writer_warnings(session, rubric, [item.model for item in outputs]),
-            paper=rubric.paper,
-            rubric_file=rubric.file,
-            skill=skill,
-            source=str(request.items or request.run),
-            units=outputs,
-            named_rubric=rubric,
-            weights=settings.policy.judge.panel.weights,
-            left_out=left_out,
-        )
-
-    def judge(self, units: Sequence[OutputItem], calls: judging.JudgeCalls) -> scoring.JudgeScores:
-        return scoring.reduce_scores(units, self.named_rubric.criteria, calls)
-
-    def decisions(self, judges: Sequence[scoring.JudgeScores]) -> list[Decision]:
-        return review.decisions_on_scores(judges, self.named_rubric.criteria)
-
-    def panel(self, judges: Sequence[scoring.JudgeScores]) -> PanelResult:
-        return panel.panel_scores(judges, self.named_rubric.criteria, self.weights)
-
-    def results(self, **parts: Any) -> scoring.ScoreResults:
-        return scoring.ScoreResults(left_out=dict(self.left_out), **parts)
-
-    def review_item(self, unit: OutputItem, judge_run: str) -> review.ReviewItem:
-        return review.scored_item(unit, self.named_rubric.criteria, judge_run)
+def _score_task(request: ScoreRequest, session: judging.JudgeSession) -> ModeTask:
+    settings = session.configuration.settings
+    rubric = _load_criteria(request, session, ("direct_scoring", "reference_based"))
+    outputs, left_out, skill = read_outputs(request, rubric, settings.limits)
+    criteria, weights = rubric.criteria, settings.policy.judge.panel.weights
+    return ModeTask(
+        mode="score",
+        rubric=rubric.rubric.digest,
+        criteria=[criterion.id for criterion in criteria],
+        prompts=scoring.prompts_of(criteria),
+        items={item.id: item.digest for item in outputs},
+        questions=scoring.score_questions(rubric, outputs, request.seed),
+        warnings=_writer_warnings(session, rubric, [item.model for item in outputs]),
+        paper=rubric.paper,
+        rubric_file=rubric.file,
+        skill=skill,
+        source=str(request.items or request.run),
+        units=outputs,
+        reduce=lambda units, calls: scoring.reduce_scores(units, criteria, calls),
+        decisions=lambda judges: review.decisions_on_scores(judges, criteria),
+        panel=lambda judges: panel.panel_scores(judges, criteria, weights),
+        results=partial(scoring.ScoreResults, left_out=left_out),
+        review_item=lambda output, judge_run: review.scored_item(output, criteria, judge_run),
+    )
 
 
-class _PairTask(_RubricTask):
-    """`judge pairwise`: two outputs are compared by the criteria."""
-
-    @classmethod
-    def read(cls, request: PairwiseRequest, session: judging.JudgeSession) -> "_PairTask":
-        rubric = _load_criteria(request, session, ("pairwise_comparison",))
-        items = list(read_items(request.items, pairwise.PairItem).values())
-        matches = pairwise.matches_of(items)
-        return cls(
-            mode="pairwise",
-            rubric=rubric.rubric.digest,
-            criteria=[criterion.id for criterion in rubric.criteria],
-            prompts=[pairwise.PROMPT],
-            items={item.id: item.digest for item in items},
-            questions=pairwise.match_questions(rubric, matches, request.seed),
-            notes=["every pair is judged in both orders"],
-            warnings=_writer_warnings(session, rubric, [writer for item in items for writer in item.writers]),
-            paper=rubric.paper,
-            rubric_file=rubric.file,
-            source=str(request.items),
-            units=matches,
-            named_rubric=rubric,
-            weights=session.configuration.settings.policy.judge.panel.weights,
-        )
-
-    def judge(self, units: Sequence[pairwise.PairMatch], calls: judging.JudgeCalls) -> pairwise.JudgePreferences:
-        return pairwise.reduce_matches(units, self.named_rubric.criteria, calls)
-
-    def decisions(self, judges: Sequence[pairwise.JudgePreferences]) -> list[Decision]:
-        return review.decisions_on_matches(judges, self.named_rubric.criteria)
-
-    def panel(self, judges: Sequence[pairwise.JudgePreferences]) -> PanelResult:
-        return panel.panel_preferences(judges, [*self.criteria, pairwise.OVERALL], self.weights)
-
-    def results(self, **parts: Any) -> pairwise.PairwiseResults:
-        return pairwise.PairwiseResults(**parts)
-
-    def review_item(self, unit: pairwise.PairMatch, judge_run: str) -> review.ReviewItem:
-        return review.paired_item(unit, self.named_rubric.criteria, judge_run)
+def _pair_task(request: PairwiseRequest, session: judging.JudgeSession) -> ModeTask:
+    rubric = _load_criteria(request, session, ("pairwise_comparison",))
+    items = read_items(request.items, pairwise.PairItem)
+    matches = pairwise.matches_of(items)
+    criteria, weights = rubric.criteria, session.configuration.settings.policy.judge.panel.weights
+    names = [criterion.id for criterion in criteria]
+    return ModeTask(
+        mode="pairwise",
+        rubric=rubric.rubric.digest,
+        criteria=names,
+        prompts=[pairwise.PROMPT],
+        items={item.id: item.digest for item in items},
+        questions=pairwise.match_questions(rubric, matches, request.seed),
+        notes=["every pair is judged in both orders"],
+        warnings=_writer_warnings(session, rubric, [writer for item in items for writer in item.writers]),
+        paper=rubric.paper,
+        rubric_file=rubric.file,
+        source=str(request.items),
+        units=matches,
+        reduce=lambda units, calls: pairwise.reduce_matches(units, criteria, calls),
+        decisions=lambda judges: review.decisions_on_matches(judges, criteria),
+        panel=lambda judges: panel.panel_preferences(judges, [*names, pairwise.OVERALL], weights),
+        results=pairwise.PairwiseResults,
+        review_item=lambda match, judge_run: review.paired_item(match, criteria, judge_run),
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _RegressionTask(judging.JudgeTask):
-    """`judge regression`: pairs of a baseline and a candidate. `earlier`: the judge run that --against names."""
-
-    units: Sequence[Any]
-    compared: ComparedOutputs
-    rules: ShipRules
-    policy: JudgePolicy
-    calibration: JudgeCalibration | None
-    earlier: RegressionResults | None
-
-    @classmethod
-    def read(cls, request: RegressionRequest, session: judging.JudgeSession) -> "_RegressionTask":
-        settings = session.configuration.settings
-        policy = settings.policy.judge
-        compared = read_compared(request, settings.limits)
-        pairs, component = list(compared.items.values()), settings.policy.components.get(compared.skill or "")
-        rules = ShipRules(
-            dimensions=dimensions_of(request.dimensions, request.preset, policy.blocking),
-            one_low=policy.one_low,
-            high_stakes="high" in (request.stakes, component.stakes if component else "normal"),
-            blocking=policy.blocking,
-        )
-        by_pair = [regression.rules_for(pair, rules).dimensions for pair in pairs]
-        dimensions = {
-            one.name: {"question": one.question, "blocking": one.blocking} for several in by_pair for one in several
-        }
-        paper = {"dimensions": dimensions, "one_low": rules.one_low, "high_stakes": rules.high_stakes}
-        orders = "every pair is judged in both orders, identical outputs need no call"
-        return cls(
-            mode="regression",
-            rubric=digest(canonical_json(paper)),
-            criteria=list(dimensions),
-            prompts=[regression.PROMPT],
-            items={pair.id: pair.digest for pair in pairs},
-            questions=[one for pair in pairs for one in regression.pair_questions(pair, rules, request.seed)],
-            notes=[orders, *dict.fromkeys(map(blocking_sentence, by_pair)), *compared.notes],
-            warnings=_regression_warnings(compared, session),
-            paper=paper,
-            skill=compared.skill,
-            source=compared.source,
-            units=pairs,
-            compared=compared,
-            rules=rules,
-            policy=policy,
-            calibration=read_calibration(request.config, settings),
-            earlier=_read_earlier(request, session),
-        )
-
-    def judge(
-        self, units: Sequence[regression.RegressionItem], calls: judging.JudgeCalls
-    ) -> regression.JudgeRegressions:
-        return regression.reduce_regressions(units, calls, self.rules)
-
-    def decisions(self, judges: Sequence[regression.JudgeRegressions]) -> list[Decision]:
-        return review.decisions_on_regressions(judges, high_stakes=self.rules.high_stakes)
-
-    def panel(self, judges: Sequence[regression.JudgeRegressions]) -> PanelResult:
-        return panel.panel_regressions(judges, self.units, self.rules, self.policy.panel.weights)
+def _regression_task(request: RegressionRequest, session: judging.JudgeSession) -> ModeTask:
+    settings = session.configuration.settings
+    policy = settings.policy.judge
+    pairs, left_out, runs = read_pairs(request, settings.limits)
+    run_ids, skill = {side: run.run_id for side, run in runs.items()}, runs["candidate"].skill if runs else None
+    component = settings.policy.components.get(skill or "")
+    rules = ShipRules(
+        dimensions=dimensions_of(request.dimensions, request.preset, policy.blocking),
+        one_low=policy.one_low,
+        high_stakes="high" in (request.stakes, component.stakes if component else "normal"),
+        blocking=policy.blocking,
+    )
+    by_pair = [regression.rules_for(pair, rules).dimensions for pair in pairs]
+    dimensions = {one.name: {"question": one.question, "blocking": one.blocking} for part in by_pair for one in part}
+    paper = {"dimensions": dimensions, "one_low": rules.one_low, "high_stakes": rules.high_stakes}
+    notes = ["every pair is judged in both orders, identical outputs need no call"]
+    notes += dict.fromkeys(map(blocking_sentence, by_pair))
+    notes += [f"{side}: {run.skill_version} by {run.model_id}, {run.run_id}" for side, run in runs.items()]
+    warnings = _regression_warnings(pairs, session)
+    calibration, earlier = read_calibration(request.config, settings), _read_earlier(request, session)
 
     def results(
-        self,
         judging: judging.JudgeRunHead,
         judges: list[regression.JudgeRegressions],
         panel: PanelResult | None = None,
@@ -199,46 +136,53 @@ class _RegressionTask(judging.JudgeTask):
     ) -> RegressionResults:
         decisions: Sequence[Decision] = panel.by_item if panel else cascade.decisions if cascade else ()
         verdicts: list[Any] = [decision.verdict for decision in decisions] or [judge.ship_decision for judge in judges]
-        if set(self.compared.left_out.values()) - {NOT_APPLICABLE}:
+        if set(left_out.values()) - {NOT_APPLICABLE}:
             verdicts.append(None)  # a skipped case cannot ship without a review
         return RegressionResults(
             judging=judging,
             judges=judges,
             panel=panel,
             cascade=cascade,
-            baseline=self.compared.baseline,
-            candidate=self.compared.candidate,
-            left_out=dict(self.compared.left_out),
+            baseline=run_ids.get("baseline"),
+            candidate=run_ids.get("candidate"),
+            left_out=left_out,
             ship_decision=regression.most_careful(verdicts),
-            against=None if self.earlier is None else self.earlier.judging.id,
-            alerts=[] if cascade else alerts_of(judges, judging.prompts, self.policy, self.calibration),
-            changes=[] if self.earlier is None else regression.rate_changes(judges, self.earlier.judges),
+            against=None if earlier is None else earlier.judging.id,
+            alerts=[] if cascade else alerts_of(judges, judging.prompts, policy, calibration),
+            changes=[] if earlier is None else regression.rate_changes(judges, earlier.judges),
         )
 
-    def review_item(self, unit: regression.RegressionItem, judge_run: str) -> review.ReviewItem:
-        return review.regression_item(unit, self.rules, judge_run)
-
-
-Task: TypeAlias = _ScoreTask | _PairTask | _RegressionTask
-"""The task of a judge run with its units (outputs, matches or pairs) and the methods that differ by mode.
-
-`read` reads the units of a request. `judge` computes one judge's results on units. `decisions` returns the last judge's
-verdict on each unit, and the reasons to send the unit to human review. `panel` combines the results of several judges.
-`results` builds the content of evaluation_results.json, and `review_item` an item of the review queue.
-"""
+    return ModeTask(
+        mode="regression",
+        rubric=digest(canonical_json(paper)),
+        criteria=list(dimensions),
+        prompts=[regression.PROMPT],
+        items={pair.id: pair.digest for pair in pairs},
+        questions=[one for pair in pairs for one in regression.pair_questions(pair, rules, request.seed)],
+        notes=notes,
+        warnings=warnings,
+        paper=paper,
+        skill=skill,
+        source=run_ids.get("candidate", str(request.items)),
+        units=pairs,
+        reduce=lambda units, calls: regression.reduce_regressions(units, calls, rules),
+        decisions=lambda judges: review.decisions_on_regressions(judges, high_stakes=rules.high_stakes),
+        panel=lambda judges: panel.panel_regressions(judges, pairs, rules, policy.panel.weights),
+        results=results,
+        review_item=lambda pair, judge_run: review.regression_item(pair, rules, judge_run),
+    )
 
 
 def judge(request: JudgedRequest, watch: Watch | None = None) -> judging.Judged | judging.JudgeRunSize:
     """Judge the outputs of a request. In a dry run return the size. Raise JudgeError, RunError or ConfigError."""
     cascade_ids = cascade_judges(request)
     session = judging.JudgeSession.of(request, watch, cascade_ids)
-    task: Task
     if isinstance(request, ScoreRequest):
-        task = _ScoreTask.read(request, session)
+        task = _score_task(request, session)
     elif isinstance(request, PairwiseRequest):
-        task = _PairTask.read(request, session)
+        task = _pair_task(request, session)
     else:
-        task = _RegressionTask.read(request, session)
+        task = _regression_task(request, session)
     if request.dry_run:
         notes = [] if cascade_ids is None else ["at most: {1} is called only if {0} is in doubt".format(*cascade_ids)]
         return session.size(replace(task, notes=[*task.notes, *notes]))
@@ -261,26 +205,26 @@ def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
     return names
 
 
-def _judge_in_panel(task: Task, request: JudgedRequest, session: judging.JudgeSession) -> judging.Judged:
-    judge_run, judged = session.ask(task)
-    judges: list[Any] = [task.judge(task.units, calls) for calls in judged.runs]
+def _judge_in_panel(task: ModeTask, request: JudgedRequest, session: judging.JudgeSession) -> judging.Judged:
+    judged = session.ask(task)
+    judges: list[Any] = [task.reduce(task.units, calls) for calls in judged.runs]
     joint = task.panel(judges) if len(judges) > 1 else None
-    results = task.results(judging=judge_run.head(task.rubric_file), judges=judges, panel=joint)
+    results = task.results(judging=judged.judging, judges=judges, panel=joint)
     _write_results(judged.folder, task, results)
     if request.review and not judged.again:
-        _queue(task, request, task.decisions(judges), judge_run)
+        _queue(task, request, task.decisions(judges), results.judging.id)
     return replace(judged, results=results)
 
 
 def _judge_in_cascade(
-    task: Task, request: JudgedRequest, session: judging.JudgeSession, ids: tuple[str, ...]
+    task: ModeTask, request: JudgedRequest, session: judging.JudgeSession, ids: tuple[str, ...]
 ) -> judging.Judged:
-    judge_run, first = replace(session, models=session.models[:1]).ask(task)
+    first = replace(session, models=session.models[:1]).ask(task)
     last = first
     if first.again:
         print("{1} is called once {0} has judged all items".format(*ids), file=sys.stderr)
         return first
-    judges: list[Any] = [task.judge(task.units, calls) for calls in first.runs]
+    judges: list[Any] = [task.reduce(task.units, calls) for calls in first.runs]
     cheap, strong = task.decisions(judges), list[Decision]()
     questions = by_key((question.case_id.rpartition("/")[0], question) for question in task.questions)
     open_units = [
@@ -297,19 +241,19 @@ def _judge_in_cascade(
             warnings=(),
         )
         # The sessions share a budget. A resumed judge run keeps its transport even without --batch.
-        strong_request = replace(request, batch=judge_run.transport == "batch")
+        strong_request = replace(request, batch=first.runs[0].run.manifest.transport == "batch")
         strong_session = replace(session, models=session.models[1:], request=strong_request)
-        _, last = strong_session.ask(open_task, first.folder / STRONG)
-        judges += [task.judge([unit for unit, _ in open_units], calls) for calls in last.runs]
+        last = strong_session.ask(open_task, first.folder / STRONG)
+        judges += [task.reduce([unit for unit, _ in open_units], calls) for calls in last.runs]
         strong = task.decisions(judges[1:])
     cascade = _cascade_result(ids, cheap, strong)
-    results = task.results(judging=judge_run.head(task.rubric_file), judges=judges, cascade=cascade)
+    results = task.results(judging=first.judging, judges=judges, cascade=cascade)
     _write_results(first.folder, task, results)
     again = []
     if last.again:
-        again = judging.resume_command(request, judge_run.mode, first.folder, last.stopped)
+        again = judging.resume_command(request, task.mode, first.folder, last.stopped)
     else:
-        _queue(task, request, cascade.decisions, judge_run)
+        _queue(task, request, cascade.decisions, results.judging.id)
     return replace(first, results=results, stopped=last.stopped, again=again)
 
 
@@ -318,10 +262,7 @@ def _is_settled(decision: Decision) -> bool:
 
 
 def _cascade_result(ids: Sequence[str], cheap: Sequence[Decision], strong: Sequence[Decision]) -> CascadeResult:
-    """Build a cascade's result from the last decision on each item. If it is doubtful, people decide instead.
-
-    The verdict of such an item is `review_required` instead of `ship`, and None instead of a number.
-    """
+    """Build a cascade's result from the last decision on each item. If it is doubtful, people decide instead."""
     last = {
         (decision.item, decision.names): (judge, decision)
         for judge, judge_decisions in zip(ids, (cheap, strong), strict=True)
@@ -352,13 +293,13 @@ def _write_results(folder: Path, task: judging.JudgeTask, results: JudgedResults
         judging.write_lines(folder / pairwise.VERDICTS, verdicts)
 
 
-def _queue(task: Task, request: JudgedRequest, decisions: Sequence[Decision], judge_run: judging.JudgeRun) -> None:
+def _queue(task: ModeTask, request: JudgedRequest, decisions: Sequence[Decision], judge_run: str) -> None:
     """Queue the doubtful items and, with --review, a random sample."""
-    doubts = [
-        (task.review_item(unit, judge_run.id), decision.reasons)
+    judged = [
+        (task.review_item(unit, judge_run), decision.reasons)
         for unit, decision in zip(task.units, decisions, strict=True)
     ]
-    queued = review.select_for_review(doubts, request.review_sample if request.review else 0, judge_run.seed)
+    queued = review.select_for_review(judged, request.review_sample if request.review else 0, request.seed)
     if queued or request.review:
         queue = review.queue_in(request.config)
         print(f"{counted(len(queue.add(queued)), 'item')} queued for review in {queue.folder}", file=sys.stderr)
@@ -372,11 +313,6 @@ def _load_criteria(
 
 
 def _writer_warnings(session: judging.JudgeSession, rubric: NamedRubric, writers: Sequence[str | None]) -> list[str]:
-    """Return a warning for each judge in the family of an output's writer, and one if writers are unknown.
-
-    Return [] unless a criterion requires a judge of another family. If the policy refuses judges of the same family,
-    raise JudgeError for the first one instead.
-    """
     demanding = [one.id for one in rubric.criteria if "different_model_family" in mitigations_of(one)]
     if not demanding:
         return []
@@ -389,9 +325,9 @@ def _writer_warnings(session: judging.JudgeSession, rubric: NamedRubric, writers
     return warnings
 
 
-def _regression_warnings(compared: ComparedOutputs, session: judging.JudgeSession) -> list[str]:
+def _regression_warnings(pairs: Sequence[regression.RegressionItem], session: judging.JudgeSession) -> list[str]:
     same_family = session.configuration.settings.policy.judge.panel.same_family
-    writers = [writer for item in compared.items.values() for writer in item.writers]
+    writers = [writer for pair in pairs for writer in pair.writers]
     refuse = len(session.request.judges) > 1 and same_family == "refuse"
     demand = f"policy.judge.panel has same_family: {same_family}, so that a panel requires another family"
     undeclared = [
@@ -404,11 +340,7 @@ def _regression_warnings(compared: ComparedOutputs, session: judging.JudgeSessio
 
 
 def _read_earlier(request: RegressionRequest, session: judging.JudgeSession) -> RegressionResults | None:
-    """Return the results of the judge run that --against names. Return None if the option is not set.
-
-    Raise JudgeError if that run has no results, lacks one of the judges, or had another prompt or other settings of a
-    judge. Raise it also for a cascade.
-    """
+    """Return the results of the judge run that --against names, if any. Raise JudgeError if they are not comparable."""
     if request.against is None:
         return None
     if not request.judges:

@@ -8,8 +8,6 @@ from skill_evaluator.judges.modes.ship_rules import PRESETS
 from skill_evaluator.judges.statistics import BAR
 from skill_evaluator.library import options as cli
 
-Stakes = Literal["normal", "high"]
-
 
 @cli.options
 class JudgeRequest(cli.ConfigOption, cli.FormatOption):
@@ -71,7 +69,7 @@ class RegressionRequest(BatchJudgeRequest, cli.ComponentsOption, cli.FixturesOpt
         "Dimensions to judge, comma-separated; default: by --preset.", (), metavar="NAMES"
     )
     preset: str = cli.rare(f"Set of dimensions: {', '.join(PRESETS)}.", "default", metavar="NAME")
-    stakes: Stakes = cli.option("high: a person must approve before a version ships.", "normal")
+    stakes: Literal["normal", "high"] = cli.option("high: a person must approve before a version ships.", "normal")
     against: str | None = cli.option("Compare regression rates with this judge run (id or file).", metavar="RUN")
 
 

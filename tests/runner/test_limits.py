@@ -12,11 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.library.config import Limits, Model, Retry, Settings
 from skill_evaluator.providers import PROVIDERS
-<<<<<<< HEAD
 from skill_evaluator.runner import schedule
-=======
-from skill_evaluator.runner import limits
->>>>>>> wjud
 from skill_evaluator.runner.schedule import Bucket, Budget, Gate, calls_in_flight, wait_before_retry
 
 

@@ -35,8 +35,9 @@ from skill_evaluator.scoring.answers import wait_for
 from skill_evaluator.scoring.scorer import open_scores
 from skill_evaluator.stats import rounded, total_or_none
 from skill_evaluator.text import counted, listed, nearest
+from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.results import ComparisonResult, per_1000
-from skill_evaluator.verdicts.decide.rules import exit_code
+from skill_evaluator.verdicts.decide.rules import exit_code, rules_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,14 +338,14 @@ def _compare_models(row: SwitchedComponent, evaluated: EvaluationResult, request
     if new is None or not new.complete:
         return replace(row, remark="; ".join(remarks))
     recorded = evaluated.inputs.recorded()
-    chosen = recorded.choose_models((request.old, request.new), new.skill_version)
-    old, new = chosen.pairs[0].baseline, chosen.pairs[0].candidate
+    pair = recorded.pair_of_models((request.old, request.new), new.skill_version)
+    old, new = pair.baseline, pair.candidate
     assert old is not None  # noqa: S101  (a pair of models has both)
     is_new = old.run_id in {record.run_id for record in records.values()}
     if request.old in models and not is_new:
         remarks.append(f"compared with run {old.run_id} of another day")
     served_models = [served for record in (old, new) if (served := record.served_note)]
-    result = chosen.compare(settings)
+    result = compare_records([pair], rules_for(settings, new))
     return replace(
         row,
         verdict="incomparable" if served_models and settings.policy.served == "same" else result.verdict,

@@ -385,6 +385,19 @@ class Compared:
     tests: Mapping[Measure, tuple[float, int]] = field(default_factory=dict)
 
     @property
+    def coverage(self) -> float:
+        """The lowest share: completion of the candidate, of the baseline, or comparable cases.
+
+        The last is the share of the baseline's cases that are comparable, without cases that are not applicable to the
+        candidate. Without a baseline, it is the candidate's completion.
+        """
+        baseline, candidate = self.pair.runs
+        if baseline is None:
+            return candidate.coverage
+        wanted = [case for case in baseline.per_case if case.case_id not in candidate.not_applicable]
+        return min(candidate.coverage, baseline.coverage, len(self.common.cases) / max(1, len(wanted)))
+
+    @property
     def judge(self) -> str | None:
         """The model id of the uncalibrated judge that decided some of the measures. None if there is no such judge."""
         return self.pair.unproved_judge if any(measure.judged for measure in self.measured) else None

@@ -15,16 +15,7 @@ from skill_evaluator.records.summaries import MIN_LABELS
 from skill_evaluator.stats import ROUNDING, rounded
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.measuring import FREE, Compared, Effect, Measure
-from skill_evaluator.verdicts.decide.results import (
-    AMOUNT_NAMES,
-    AmountResult,
-    CaseChange,
-    ComparisonResult,
-    MeasureResult,
-    Missing,
-    SinceAccepted,
-    crosses,
-)
+from skill_evaluator.verdicts.decide.results import AMOUNT_NAMES, AmountResult, ComparisonResult, Missing, crosses
 
 MOSTLY = 0.9  # share of outputs that must be right before, and wrong after, for a lost measure
 _MAX_LEFT = 0.5  # share of a lost measure's outputs that may still be right, if cases and replicates suffice
@@ -216,17 +207,6 @@ def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:
     return "improved" if "improved" in critical else "unchanged"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Losses:
-    """Losses that means over cases may hide: lost fields and cases, an earlier regression, and a gradual drop."""
-
-    fields: tuple[MeasureResult, ...] = ()
-    cases: tuple[CaseChange, ...] = ()
-    critical_cases: tuple[CaseChange, ...] = ()
-    earlier_run: str | None = None  # the id of a run of the same version that regressed
-    since_accepted: SinceAccepted | None = None
-
-
 def has_collapsed(measure: Measure, models: int) -> bool:
     """Return whether a measure was right in nearly all outputs and now is right in few of them, in every case.
 
@@ -250,15 +230,6 @@ def is_harmed_everywhere(measure: Measure, harm: float) -> bool:
     # with three cases a t-test finds drops of different size less significant than equal drops
     falls = measure.before.means - measure.after.means
     return len(falls) >= _MIN_LOST_CASES and bool((falls > harm + ROUNDING).all())
-
-
-def verdict_with_losses(verdict: VerdictName, losses: Losses) -> VerdictName:
-    """Return the verdict on a model, lowered to *regressed* or *inconclusive* by losses that its means hide."""
-    crept = losses.since_accepted is not None and losses.since_accepted.verdict == "regressed"
-    fell_before = losses.earlier_run is not None and verdict == "inconclusive"
-    if losses.fields or losses.critical_cases or crept or fell_before:
-        return "regressed"
-    return "inconclusive" if verdict in ("improved", "unchanged") and losses.cases else verdict
 
 
 def component_verdict(models: Iterable[VerdictName]) -> VerdictName:

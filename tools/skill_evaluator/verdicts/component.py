@@ -468,21 +468,17 @@ class RecordedComponent:
 
 
 def _independent_runs(record: Record, runs: Iterable[Record]) -> tuple[Record, ...]:
-    """Return the runs whose outputs cannot be copies of those of a record or of each other."""
-    drawn = [record]
-    for run in runs:
-        if not any(_may_be_copied(run, earlier) for earlier in drawn):
-            drawn.append(run)
-    return tuple(drawn[1:])
+    """Return the runs whose outputs cannot be copies of those of a record or of each other.
 
-
-def _may_be_copied(run: Record, earlier_run: Record) -> bool:
-    """Return whether the outputs of a run may be copies of those of an earlier run.
-
-    That is so for replay, and for equal seeds if the model honours seeds.
+    Outputs may be copies if a run is replayed, or if two runs have the same seed and the model honours seeds.
     """
-    keeps_to_seeds = run.settings is not None and "seed" not in run.settings.unavailable
-    return run.provider == "replay" or (keeps_to_seeds and run.seed == earlier_run.seed)
+    drawn, seeds = list[Record](), {record.seed}
+    for run in runs:
+        keeps_to_seeds = run.settings is not None and "seed" not in run.settings.unavailable
+        if run.provider != "replay" and not (keeps_to_seeds and run.seed in seeds):
+            drawn.append(run)
+            seeds.add(run.seed)
+    return tuple(drawn)
 
 
 def _of_asked_cases(pair: Pair) -> Pair:

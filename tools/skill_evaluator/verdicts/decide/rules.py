@@ -121,11 +121,20 @@ def verdict_on(compared: Compared, measure: Measure, q: float | None, rules: Ver
 
 
 def limited_verdict(verdict: VerdictName, compared: Compared, measure: Measure, rules: VerdictRules) -> VerdictName:
-    """Return the verdict on a measure, or *inconclusive* if its judge or its outputs do not support the verdict."""
+    """Return the verdict on a measure, or *inconclusive* if its judge or its outputs do not support the verdict.
+
+    *improved* requires that half of the candidate's planned outputs could be read. *unchanged* requires half of both
+    versions' outputs, and a score that could fall by more than the tolerance. An unreadable output counts 0, so a
+    regression needs neither.
+    """
     tolerance, is_critical = rules.tolerance(measure), rules.is_critical(measure)
     verdict = judged_verdict(verdict, measure, compared.pair, rules.policy.harm)
     verdict = bounded_verdict(verdict, measure.missing, tolerance, rules.required_coverage if is_critical else 0.0)
-    return supported_verdict(verdict, compared, measure, rules)
+    if verdict not in ("improved", "unchanged"):
+        return verdict
+    before, after = (read >= MIN_USABLE * planned for read, planned in compared.common.outputs)
+    has_room = rules.has_room(measure.name, tolerance, measure.before.mean)
+    return verdict if after and (verdict == "improved" or (before and has_room)) else "inconclusive"
 
 
 def measure_verdict(
@@ -176,19 +185,6 @@ def judged_verdict(verdict: VerdictName, measure: Measure, pair: Pair, harm: flo
     is_harm = pair.is_judged_alike and measure.after.mean - measure.before.mean < -harm - ROUNDING
     stands = verdict == "unchanged" or (verdict == "regressed" and is_harm)
     return verdict if stands else "inconclusive"
-
-
-def supported_verdict(verdict: VerdictName, compared: Compared, measure: Measure, rules: VerdictRules) -> VerdictName:
-    """Return the verdict on a measure if enough outputs could be read. Otherwise return *inconclusive*.
-
-    *improved* requires half of the candidate's planned outputs. *unchanged* requires half of both versions' outputs,
-    and a score that could fall by more than the tolerance. A regression always holds: an unreadable output counts 0.
-    """
-    if verdict not in ("improved", "unchanged"):
-        return verdict
-    before, after = (read >= MIN_USABLE * planned for read, planned in compared.common.outputs)
-    has_room = rules.has_room(measure.name, rules.tolerance(measure), measure.before.mean)
-    return verdict if after and (verdict == "improved" or (before and has_room)) else "inconclusive"
 
 
 def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import partial
@@ -21,7 +21,7 @@ from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Policy, SafetyLimits, VerdictName, select_models
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.library.versions import bump, needs_evaluation, read_version, read_versions
-from skill_evaluator.providers import key_note, missing_key, read_configuration
+from skill_evaluator.providers import missing_key, read_configuration
 from skill_evaluator.providers.redaction import result_or_error
 from skill_evaluator.providers.structured import schema_problems
 from skill_evaluator.records.archive import Archive
@@ -91,12 +91,7 @@ def dry_run(request: EvaluationRequest) -> DryRun:
         remarks += [_FILES] if any(size.files for size in sizes.values()) else []
     remarks += [prices.COST_OF_BATCHES] if request.batch else []
     estimates = [
-        prices.ModelEstimate(
-            model_id=model.id,
-            provider=model.provider,
-            key=key_note(model, kinds[model.provider], inputs.keys),
-            **asdict(prices.sum_of(estimates_of_model[model.id])),
-        )
+        prices.ModelEstimate.of(model, kinds[model.provider], inputs.keys, prices.sum_of(estimates_of_model[model.id]))
         for model in {model.id: model for model in (*(run.model for run in runs), inputs.judge) if model}.values()
         if model.id in estimates_of_model
     ]

@@ -10,8 +10,8 @@ import pytest
 from skill_evaluator.audit.charts import MAX_NAMED, box_chart, heat_map, quadrant_map
 from skill_evaluator.audit.page import audit_page, draw
 from skill_evaluator.audit.results import AuditResult
+from skill_evaluator.display import visible
 from skill_evaluator.display.chart_style import svg
-from skill_evaluator.display.safe_text import visible
 
 from tests.audit.cubes import an_audit
 from tests.support.odd_texts import HOSTILE

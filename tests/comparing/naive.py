@@ -8,10 +8,9 @@ from collections.abc import Hashable, Iterable
 from itertools import permutations, zip_longest
 from typing import Any, NamedTuple
 
-from skill_evaluator.comparing.comparators import canonical, equal
 from skill_evaluator.comparing.comparison import LeafOutcome, key_value, pairs_by_best
 from skill_evaluator.comparing.declarations import FieldRule
-from skill_evaluator.comparing.field_plan import Field, FieldPlan
+from skill_evaluator.comparing.field_plan import Field, FieldPlan, canonical, equal
 from skill_evaluator.text import with_nfc_keys
 
 ItemPairs = Iterable[tuple[Any, Any]]  # an item of the truth, one of the output; null: there is no counterpart

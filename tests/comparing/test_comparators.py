@@ -5,8 +5,16 @@ from typing import Any
 
 import pytest
 from skill_evaluator import plugins
-from skill_evaluator.comparing.comparators import Comparator, amount, canonical, comparator, equal, rouge_l, token_f1
-from skill_evaluator.comparing.field_plan import FieldRule
+from skill_evaluator.comparing.field_plan import (
+    Comparator,
+    FieldRule,
+    amount,
+    canonical,
+    comparator,
+    equal,
+    rouge_l,
+    token_f1,
+)
 
 EXACT = FieldRule(compare="exact")
 STRING = FieldRule(compare="string")

@@ -1,6 +1,6 @@
 """Text from outside in Markdown: it is never mark-up."""
 
-from skill_evaluator.display.safe_text import code_span, prose
+from skill_evaluator.display import code_span, prose
 
 from tests.support.markdown import read_page
 from tests.support.odd_texts import HOSTILE

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from skill_evaluator.display.safe_text import inert_output, print_command
+from skill_evaluator.display import inert_output, print_command
 
 from tests.support.hostile import runner_commands
 from tests.support.library import SCRIPT, call, ended, start

@@ -10,8 +10,7 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.comparing.comparators import COMPARATORS, canonical, equal
-from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
+from skill_evaluator.comparing.field_plan import COMPARATORS, FieldPlan, FieldRule, canonical, equal
 from skill_evaluator.errors import ComponentError, ConfigError
 from skill_evaluator.metrics import DEFAULT_METRICS, METRICS, REPRODUCIBILITY, accuracy_metrics
 from skill_evaluator.metrics.accuracy import Metric, UnorderedArrays, checked_score

@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 from hypothesis import example, given
-from skill_evaluator.comparing.comparators import equal
 from skill_evaluator.comparing.comparison import compare
-from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
+from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule, equal
+from skill_evaluator.metrics.accuracy import FieldCounts, macro_f1, per_field, total_fields
 from skill_evaluator.metrics.agreement import field_profile, field_values
-from skill_evaluator.metrics.fields import FieldCounts, macro_f1, per_field, total_fields
 
 from tests.metrics.orders import answers, order_plan
 from tests.support.json_values import json_values, quick

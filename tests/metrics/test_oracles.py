@@ -11,8 +11,7 @@ from unittest.mock import Mock
 import jsonschema
 import pytest
 from hypothesis import given
-from skill_evaluator.comparing.comparators import rouge_l, token_f1
-from skill_evaluator.comparing.field_plan import FieldPlan
+from skill_evaluator.comparing.field_plan import FieldPlan, rouge_l, token_f1
 from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics import METRICS
 from skill_evaluator.metrics.accuracy import Comparison

@@ -12,8 +12,7 @@ import pytest
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
 from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
-from skill_evaluator.metrics.accuracy import Comparison
-from skill_evaluator.metrics.fields import per_field
+from skill_evaluator.metrics.accuracy import Comparison, per_field
 from skill_evaluator.parsing import parse_output
 from skill_evaluator.text import canonical_json
 

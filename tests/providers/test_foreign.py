@@ -23,7 +23,7 @@ from skill_evaluator.providers.base import (
     usual_sampling,
 )
 from skill_evaluator.providers.replay import AnswerLine, ReplayProvider
-from skill_evaluator.runner.limits import wait_before_retry
+from skill_evaluator.runner.schedule import wait_before_retry
 
 from tests.support.vendor_dialects import PLAIN
 from tests.support.vendors import any_json, failure_of

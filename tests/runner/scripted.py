@@ -14,9 +14,8 @@ from skill_evaluator.providers import Configuration
 from skill_evaluator.providers.base import Completion, Failure, ProviderKind, Request, Sampling, Usage
 from skill_evaluator.runner.engine import Engine
 from skill_evaluator.runner.journal import Manifest, Run
-from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import InputSize
-from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
+from skill_evaluator.runner.schedule import Budget, Call, Replicate, schedule_calls
 from skill_evaluator.runner.session import Progress, RunningRun, Session, Stop, no_progress
 
 Script = Callable[[Request, int], Awaitable[Completion]]

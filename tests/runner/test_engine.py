@@ -15,8 +15,7 @@ from skill_evaluator.library.config import Price
 from skill_evaluator.providers.base import Completion, ProviderError, Request, dropped
 from skill_evaluator.providers.remote import error_from_status
 from skill_evaluator.runner.engine import call_sequences
-from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
+from skill_evaluator.runner.schedule import Budget, Call, Replicate, schedule_calls
 from skill_evaluator.runner.session import Stop
 
 from tests.runner.scripted import Driven, Script, ScriptedProvider, answer, drive

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.library.config import Limits, Model, Retry, Settings
 from skill_evaluator.providers import PROVIDERS
-from skill_evaluator.runner import limits
-from skill_evaluator.runner.limits import Bucket, Budget, Gate, wait_before_retry
-from skill_evaluator.runner.schedule import calls_in_flight
+from skill_evaluator.runner import schedule
+from skill_evaluator.runner.schedule import Bucket, Budget, Gate, calls_in_flight, wait_before_retry
 
 
 class Clock:
@@ -30,7 +29,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(limits, "time", SimpleNamespace(monotonic=clock.monotonic))
+    monkeypatch.setattr(schedule, "time", SimpleNamespace(monotonic=clock.monotonic))
     return clock
 
 
@@ -141,7 +140,7 @@ def test_private_server_gets_more_concurrent_calls_than_a_vendor(
 def test_shards_without_a_plan_share_the_limits_of_their_model(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Model(id="m", provider="openai", limits=Limits(requests_per_minute=90, context_tokens=8_000))
     settings = Settings(ceilings={"openai": Limits(tokens_per_minute=3_000)})
-    (of_shard,) = limits.limits_of([model], settings, 3, {}).values()
+    (of_shard,) = schedule.limits_of([model], settings, 3, {}).values()
     assert of_shard == Limits(requests_per_minute=30, tokens_per_minute=1_000, context_tokens=8_000)
 
 

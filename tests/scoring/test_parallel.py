@@ -181,7 +181,7 @@ def test_map_in_processes_raises_the_error_of_an_item() -> None:
 
 ADDED = """
 import sys
-from skill_evaluator.comparing.comparators import Comparator
+from skill_evaluator.comparing.field_plan import Comparator
 from skill_evaluator.metrics.accuracy import Metric
 def gives(value): return Metric(score=lambda comparison: value)
 def endless(comparison):

@@ -7,8 +7,8 @@ import pytest
 from skill_evaluator.ci import platforms
 from skill_evaluator.ci.plan import Figures, OnModels, Outcome, RunOutcome
 from skill_evaluator.ci.platforms import GitHub
+from skill_evaluator.display import inert_output
 from skill_evaluator.display.pages import Page, print_page
-from skill_evaluator.display.safe_text import inert_output
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.reports.ci import outcome_page, plan_page
 

@@ -17,7 +17,7 @@ from cyclopts import App, CycloptsError, MissingArgumentError, UnknownOptionErro
 from cyclopts.help import DefaultFormatter, HelpPanel
 
 from skill_evaluator import __version__
-from skill_evaluator.display.safe_text import inert_output, visible
+from skill_evaluator.display import inert_output, visible
 from skill_evaluator.errors import EXIT_BUG, EXIT_OK, EXIT_USER_ERROR, ConfigError, InternalError, SkillEvaluatorError
 from skill_evaluator.text import nearest
 

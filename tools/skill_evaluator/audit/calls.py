@@ -23,7 +23,7 @@ from skill_evaluator.audit.manifest import (
     read_benchmark,
 )
 from skill_evaluator.audit.request import AuditFolders, Missing
-from skill_evaluator.display.safe_text import visible
+from skill_evaluator.display import visible
 from skill_evaluator.errors import AuditError, RunError
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library.config import load_models
@@ -32,9 +32,8 @@ from skill_evaluator.providers import kinds_of
 from skill_evaluator.records.record import ANSWERED, NOT_RUN, SCORED, strict_score
 from skill_evaluator.runner import journal
 from skill_evaluator.runner.engine import make_calls
-from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import Priced, call_cost, hit_rate, price_of
-from skill_evaluator.runner.schedule import Replicate
+from skill_evaluator.runner.schedule import Budget, Replicate
 from skill_evaluator.runner.session import Session, Watch, with_keys
 from skill_evaluator.scoring.answers import Scored, wait_for
 from skill_evaluator.scoring.scorer import open_scores

@@ -7,8 +7,7 @@ import altair as alt
 
 from skill_evaluator.audit.results import AuditResult, ModelAudit
 from skill_evaluator.audit.statistics import QUADRANT_OF, QUADRANTS, SCALES
-from skill_evaluator.display import chart_style
-from skill_evaluator.display.safe_text import name_text, visible
+from skill_evaluator.display import chart_style, name_text, visible
 
 MAX_NAMED = 25  # models; more names would hide the points
 _WIDTH, _HEIGHT = 780, 500

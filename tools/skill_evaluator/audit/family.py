@@ -17,7 +17,7 @@ from skill_evaluator.audit.calls import gather
 from skill_evaluator.audit.manifest import AUDIT, MIN_SCENARIOS, audit_folders, read_audit_manifest
 from skill_evaluator.audit.request import ScenariosCheckRequest
 from skill_evaluator.audit.statistics import neutrality_of
-from skill_evaluator.display.safe_text import visible
+from skill_evaluator.display import visible
 from skill_evaluator.errors import AuditError, ConfigError, SkillEvaluatorError
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.scenarios import SLOT, Scenario, family_paths, read_scenario

@@ -13,7 +13,7 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from skill_evaluator import __version__
 from skill_evaluator.audit.request import AuditFolders, AuditRunRequest
-from skill_evaluator.display.safe_text import visible
+from skill_evaluator.display import visible
 from skill_evaluator.errors import AuditError, ComponentError
 from skill_evaluator.files import FrozenModel, read_text, read_versioned
 from skill_evaluator.identifiers import (

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from skill_evaluator.checks import Check
-from skill_evaluator.comparing.comparators import amount
 from skill_evaluator.comparing.declarations import schema_places
-from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
+from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule, amount
 from skill_evaluator.errors import ComponentError, NotEvaluatedError, SkillEvaluatorError
 from skill_evaluator.evaluation.runs import judge_of
 from skill_evaluator.files import FrozenModel, read_json

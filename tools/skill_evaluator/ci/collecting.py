@@ -18,8 +18,7 @@ from pathlib import Path
 
 from skill_evaluator.ci import plan as ci
 from skill_evaluator.ci.plan import CiOptions
-from skill_evaluator.display import MIN_CASES_FOR_INTERVAL
-from skill_evaluator.display.safe_text import abridged, value_pair, visible
+from skill_evaluator.display import MIN_CASES_FOR_INTERVAL, abridged, value_pair, visible
 from skill_evaluator.errors import InternalError, LeaderboardError, PlanError, RunError, SkillEvaluatorError
 from skill_evaluator.evaluation.outputs import JudgedRun, judged_by, judged_items
 from skill_evaluator.files import json_text, replace_text

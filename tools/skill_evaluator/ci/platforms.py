@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from skill_evaluator.display import print_command, visible
 from skill_evaluator.display.pages import Page
-from skill_evaluator.display.safe_text import print_command, visible
 from skill_evaluator.errors import ConfigError, FixtureError, GitError, PlanError
 from skill_evaluator.files import locked, storing
 from skill_evaluator.library.reading import ConfinedFolder, FixturesElsewhere

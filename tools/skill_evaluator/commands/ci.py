@@ -10,8 +10,8 @@ from skill_evaluator.ci.plan import outputs_of, read_outcome, sha256_of
 from skill_evaluator.ci.planning import PlanRequest, make_plan
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.ci.publishing import PublishRequest
+from skill_evaluator.display import visible
 from skill_evaluator.display.pages import Format, Line, page_of, print_page
-from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_BUG, EXIT_INCOMPLETE, EXIT_OK, LeaderboardError, PlanError
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library import options as cli

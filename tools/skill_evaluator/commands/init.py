@@ -11,8 +11,8 @@ from skill_evaluator.api.schemas import edited_schemas, write_schemas
 from skill_evaluator.ci import linting
 from skill_evaluator.ci.layout import InitRequest, adopt, create_library, find_branch, propose
 from skill_evaluator.ci.linting import LintRequest
+from skill_evaluator.display import visible
 from skill_evaluator.display.pages import page_of, print_page, show
-from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USER_ERROR, ConfigError
 from skill_evaluator.files import replace_text
 from skill_evaluator.library import options as cli

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import get_args
 
 from skill_evaluator.api import library_of
-from skill_evaluator.display import number
+from skill_evaluator.display import number, visible
 from skill_evaluator.display.pages import print_page, write
-from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, ConfigError, LeaderboardError, SkillEvaluatorError, refuse
 from skill_evaluator.exchange.exported import ExportRequest, export_records
 from skill_evaluator.exchange.imported import ImportRequest, import_results

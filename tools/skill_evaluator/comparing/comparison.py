@@ -12,9 +12,8 @@ from math import fsum, perm
 from operator import getitem, itemgetter
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from skill_evaluator.comparing.comparators import canonical, equal
 from skill_evaluator.comparing.declarations import FieldRule
-from skill_evaluator.comparing.field_plan import Field, FieldPlan
+from skill_evaluator.comparing.field_plan import Field, FieldPlan, canonical, equal
 from skill_evaluator.text import canonical_json, frozen, key_path, keys_by_nfc_name, rename_keys, with_nfc_keys
 
 Steps = tuple[Hashable, ...]

@@ -11,7 +11,7 @@ import altair as alt
 import vl_convert
 from markupsafe import Markup
 
-from skill_evaluator.display.safe_text import name_text, visible
+from skill_evaluator.display import name_text, visible
 
 INK, GREY, FAINT = "#1f2328", "#6e7781", "#d0d7de"
 _PAGE_COLOURS = {INK: "ink", GREY: "soft", FAINT: "line", "white": "paper"}  # names in the page's style sheet

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from rich.cells import cell_len, chop_cells
 
-from skill_evaluator.display.safe_text import abridged, code_block, code_span, prose, visible
+from skill_evaluator.display import abridged, code_block, code_span, prose, visible
 from skill_evaluator.text import counted, digest, listed
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from skill_evaluator.display.safe_text import visible
+from skill_evaluator.display import visible
 from skill_evaluator.errors import RunError
 from skill_evaluator.evaluation.runs import Finished
 from skill_evaluator.judges.calibration.results import SentenceErrors, read_calibration

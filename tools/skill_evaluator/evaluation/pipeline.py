@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from skill_evaluator.display.safe_text import visible
+from skill_evaluator.display import visible
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
 from skill_evaluator.evaluation.outputs import JudgedRun, judge_run
 from skill_evaluator.evaluation.request import EvaluationRequest
@@ -36,8 +36,7 @@ from skill_evaluator.runner.journal import (
     outcomes,
     read_manifest,
 )
-from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.schedule import build_request
+from skill_evaluator.runner.schedule import Budget, build_request
 from skill_evaluator.runner.session import Session, Watch, with_keys
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.recording import Recorder

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 from xml.etree import ElementTree
 
-from skill_evaluator.display import number
-from skill_evaluator.display.safe_text import visible
+from skill_evaluator.display import number, visible
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.identifiers import is_file_name
 from skill_evaluator.library.options import ComponentsOption, ConfigOption, OnlyModels, argument, option, options

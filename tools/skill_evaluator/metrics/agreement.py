@@ -12,8 +12,7 @@ from typing import Literal
 
 from skill_evaluator.comparing.comparison import MemoizedValue, compare_values, counted_weight, values_by_path
 from skill_evaluator.comparing.field_plan import FieldPlan
-from skill_evaluator.metrics.accuracy import UnorderedArrays
-from skill_evaluator.metrics.fields import FieldCounts
+from skill_evaluator.metrics.accuracy import FieldCounts, UnorderedArrays
 
 FieldValues = Mapping[str, Counter[Hashable]]
 Stability = Literal["stable_right", "stable_wrong", "stable", "flaky", "unscored"]

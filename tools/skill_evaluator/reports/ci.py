@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from skill_evaluator.ci.linting import DoctorReport
 from skill_evaluator.ci.plan import Outcome, Plan, PlannedRun, Status
-from skill_evaluator.display import cost_words, count, interval, number, pages, plain
+from skill_evaluator.display import abridged, cost_words, count, interval, number, pages, plain
 from skill_evaluator.display.pages import Block, Cell, Fold, ForMedia, Heading, Lines, Page, Section, Sheet, cells_of
-from skill_evaluator.display.safe_text import abridged
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.records.record import served_text
 from skill_evaluator.reports.comparison import Example, comparison_section, legend_section

@@ -5,9 +5,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from skill_evaluator.display import WHOLE, cost_words, count, interval, number, pages, percent, seconds, stability_words
+from skill_evaluator.display import (
+    WHOLE,
+    cost_words,
+    count,
+    interval,
+    name_text,
+    number,
+    pages,
+    percent,
+    seconds,
+    stability_words,
+)
 from skill_evaluator.display.pages import Block, Cell, Fold, Format, Heading, Lines, Page, Section, Sheet, cells_of
-from skill_evaluator.display.safe_text import name_text
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR, SkillEvaluatorError
 from skill_evaluator.evaluation.many import DryRun
 from skill_evaluator.evaluation.pipeline import EvaluationResult

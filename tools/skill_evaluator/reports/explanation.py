@@ -9,10 +9,9 @@ from typing import Any
 from skill_evaluator.checks import Check
 from skill_evaluator.comparing.comparison import ComparedLeaf
 from skill_evaluator.comparing.declarations import compared_as
-from skill_evaluator.display import WHOLE, arrow, count, number
+from skill_evaluator.display import WHOLE, abridged, arrow, count, name_text, number, value_pair, visible
 from skill_evaluator.display.pages import Block, Cell, Code, Fold, Heading, Lines, Page, Sheet, page_of
-from skill_evaluator.display.safe_text import abridged, name_text, value_pair, visible
-from skill_evaluator.metrics.fields import text_similarity
+from skill_evaluator.metrics.accuracy import text_similarity
 from skill_evaluator.parsing import OutputForm
 from skill_evaluator.records.record import PASSED_FROM, SCORED, check_path, remedy
 from skill_evaluator.reports.summary import AGAIN, Reader

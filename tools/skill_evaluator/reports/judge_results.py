@@ -8,9 +8,8 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from skill_evaluator.checking.lint import RubricLint
-from skill_evaluator.display import count, number, pages, plain, probability
+from skill_evaluator.display import count, number, pages, plain, probability, shortened
 from skill_evaluator.display.pages import Block, Cell, Chart, Drawing, Format, ForMedia, Heading, Line, Lines, Sheet
-from skill_evaluator.display.safe_text import shortened
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.judges.calibration.results import ANY, BatchResult, JudgeCalibration, JudgeResult, LabelAgreement
 from skill_evaluator.judges.modes import regression

@@ -12,9 +12,8 @@ from skill_evaluator.ci.layout import Proposal
 from skill_evaluator.ci.linting import LintedLibrary
 from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.comparing.declarations import aligned_by, compared_as
-from skill_evaluator.display import WHOLE, pages, plain
+from skill_evaluator.display import WHOLE, abridged, name_text, pages, plain, visible
 from skill_evaluator.display.pages import Block, Cell, Format, Heading, Line, Lines, Page, Section, Sheet
-from skill_evaluator.display.safe_text import abridged, name_text, visible
 from skill_evaluator.judges.workflows.drafting import DraftedCases
 from skill_evaluator.library.options import PlatformName
 from skill_evaluator.text import counted

@@ -7,8 +7,7 @@ import asyncio
 import sys
 from collections.abc import Sequence
 
-from skill_evaluator.display import clock, cost_words, short_count
-from skill_evaluator.display.safe_text import visible
+from skill_evaluator.display import clock, cost_words, short_count, visible
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.runner.session import Progress, Stop
 

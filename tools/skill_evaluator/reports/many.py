@@ -4,9 +4,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from skill_evaluator.display import amount, arrow, cost_words, interval, number, signed
+from skill_evaluator.display import amount, arrow, cost_words, interval, number, shortened, signed, visible
 from skill_evaluator.display.pages import Block, Cell, Heading, Lines, Page, Sheet, cells_of, page_of
-from skill_evaluator.display.safe_text import shortened, visible
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.evaluation.many import ManyPlanned, Switch, SwitchedComponent
 from skill_evaluator.evaluation.mutation import MutantResult, MutationResult

@@ -23,8 +23,7 @@ from skill_evaluator.identifiers import CaseId, Label, Timestamp, moment, now
 from skill_evaluator.providers.base import Failure, ProviderError, Request, refuse_changed, within_limits
 from skill_evaluator.providers.batch import DELETED_STATUSES, AmbiguousBatchError, BatchStatus, Results, lost
 from skill_evaluator.providers.structured import output_of
-from skill_evaluator.runner.limits import wait_before_retry
-from skill_evaluator.runner.schedule import Call, Replicate
+from skill_evaluator.runner.schedule import Call, Replicate, wait_before_retry
 from skill_evaluator.runner.session import NO_CALL_LEFT, STOPPED, RunningRun, Session, Stop
 from skill_evaluator.text import counted, digest
 

@@ -20,8 +20,17 @@ from skill_evaluator.providers.structured import output_of
 from skill_evaluator.records.summaries import Server
 from skill_evaluator.runner.batch import BatchEngine
 from skill_evaluator.runner.journal import Run, create_run, read_manifest
-from skill_evaluator.runner.limits import Bucket, Gate, limits_of, wait_before_retry
-from skill_evaluator.runner.schedule import Call, Replicate, Shard, calls_in_flight, interleaved
+from skill_evaluator.runner.schedule import (
+    Bucket,
+    Call,
+    Gate,
+    Replicate,
+    Shard,
+    calls_in_flight,
+    interleaved,
+    limits_of,
+    wait_before_retry,
+)
 from skill_evaluator.runner.session import (
     NO_CALL_LEFT,
     STOPPED,

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from skill_evaluator import __version__
-from skill_evaluator.display.safe_text import visible
+from skill_evaluator.display import visible
 from skill_evaluator.errors import LeaderboardError, RunError, StorageError
 from skill_evaluator.files import (
     FrozenModel,

@@ -25,9 +25,8 @@ from skill_evaluator.runner.journal import (
     create_run,
     read_answers,
 )
-from skill_evaluator.runner.limits import Budget
 from skill_evaluator.runner.prices import InputSize, budget_cost, call_cost, max_call_cost, price_of, size_of
-from skill_evaluator.runner.schedule import Call, Replicate, replicate_seed, schedule_calls
+from skill_evaluator.runner.schedule import Budget, Call, Replicate, replicate_seed, schedule_calls
 
 if TYPE_CHECKING:
     from filelock import FileLock

@@ -11,16 +11,15 @@ from functools import partial
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from skill_evaluator.checks import call_function, passes
-from skill_evaluator.comparing.comparators import COMPARATORS
 from skill_evaluator.comparing.comparison import arrays_in, pairs_by_best
 from skill_evaluator.comparing.declarations import same_value
-from skill_evaluator.comparing.field_plan import FieldPlan
+from skill_evaluator.comparing.field_plan import COMPARATORS, FieldPlan
 from skill_evaluator.errors import ConfigError, FixtureError
 from skill_evaluator.library.cases import Case, parse_case_output
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.prompts import File
 from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
-from skill_evaluator.metrics.accuracy import Comparison, apply_metrics, share_passed
+from skill_evaluator.metrics.accuracy import Comparison, FieldCounts, apply_metrics, per_field, share_passed
 from skill_evaluator.metrics.agreement import (
     ArrayLengths,
     CaseOutputs,
@@ -30,7 +29,6 @@ from skill_evaluator.metrics.agreement import (
     field_stability_by_path,
     field_values,
 )
-from skill_evaluator.metrics.fields import FieldCounts, per_field
 from skill_evaluator.parsing import Expected, Parsed, parse_output, split_reasoning
 from skill_evaluator.processes import Workers
 from skill_evaluator.providers.base import Usage

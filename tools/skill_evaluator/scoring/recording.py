@@ -16,9 +16,8 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.prompts import DOCUMENT, TURNS
 from skill_evaluator.metrics import REPRODUCIBILITY
-from skill_evaluator.metrics.accuracy import KS, pass_hat_k
+from skill_evaluator.metrics.accuracy import KS, FieldCounts, macro_f1, pass_hat_k
 from skill_evaluator.metrics.agreement import krippendorff_alpha
-from skill_evaluator.metrics.fields import FieldCounts, macro_f1
 from skill_evaluator.providers import Configuration, Kinds
 from skill_evaluator.providers.base import LOST, Usage
 from skill_evaluator.records.record import (

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
+from skill_evaluator.metrics.accuracy import FieldCounts, total_fields
 from skill_evaluator.metrics.agreement import CaseOutputs, Stability, field_profile
-from skill_evaluator.metrics.fields import FieldCounts, total_fields
 from skill_evaluator.records.record import NOT_RUN, PASSED_FROM, SCORED, UNPARSEABLE, CheckRecord, check_path
 from skill_evaluator.records.summaries import FailedCalls
 from skill_evaluator.runner.schedule import Call, Replicate, digest_of_answers

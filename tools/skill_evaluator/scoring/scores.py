@@ -10,7 +10,7 @@ from typing import Any, Final
 from skill_evaluator.comparing.comparison import ComparedLeaf, LeafOutcome, ValuePath
 from skill_evaluator.comparing.declarations import field_rules
 from skill_evaluator.comparing.field_plan import FieldPlan, plan_fields
-from skill_evaluator.display.safe_text import value_text
+from skill_evaluator.display import value_text
 from skill_evaluator.errors import ComponentError, SkillEvaluatorError
 from skill_evaluator.library.contract import Contract
 from skill_evaluator.metrics import DEFAULT_METRICS, accuracy_metrics

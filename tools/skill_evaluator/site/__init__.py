@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from skill_evaluator.display.safe_text import abridged, visible
+from skill_evaluator.display import abridged, visible
 from skill_evaluator.errors import SkillEvaluatorError, StorageError
 from skill_evaluator.files import replace_text, storing
 from skill_evaluator.identifiers import is_file_name

@@ -14,9 +14,8 @@ from typing import Any
 from skill_evaluator import errors
 from skill_evaluator.audit.page import site_audit
 from skill_evaluator.audit.results import REPORTED, AuditResult, read_audit
-from skill_evaluator.display import loopback, signed, with_progress
+from skill_evaluator.display import abridged, loopback, signed, with_progress
 from skill_evaluator.display.pages import Cell, component_address
-from skill_evaluator.display.safe_text import abridged
 from skill_evaluator.files import read_versioned
 from skill_evaluator.judges.calibration.results import JudgeCalibration, read_calibration
 from skill_evaluator.judges.modes.pairwise import PairwiseResults

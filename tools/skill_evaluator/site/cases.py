@@ -15,9 +15,8 @@ from typing import Any
 
 from skill_evaluator.checks import Check
 from skill_evaluator.comparing.comparison import ComparedLeaf
-from skill_evaluator.display import WHOLE, arrow, number
+from skill_evaluator.display import WHOLE, abridged, arrow, number, value_pair, visible
 from skill_evaluator.display.pages import field_anchor, page_address, run_address
-from skill_evaluator.display.safe_text import abridged, value_pair, visible
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.files import read_bytes
 from skill_evaluator.library.cases import Case

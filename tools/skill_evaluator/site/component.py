@@ -13,10 +13,9 @@ from typing import Any
 
 import altair as alt
 
-from skill_evaluator.display import WHOLE, ends, number, pages, signed
+from skill_evaluator.display import WHOLE, ends, number, pages, signed, visible
 from skill_evaluator.display.chart_style import COLOURS, NARROW, PageChart, drawn_from, page_svg, series_legend
 from skill_evaluator.display.pages import MAX_ROWS, Block, Cell, Fold, Line, LinePart, Sheet, page_address
-from skill_evaluator.display.safe_text import visible
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.records.archive import precedence

@@ -14,7 +14,7 @@ from skill_evaluator.checks import check_of
 from skill_evaluator.comparing.declarations import schema_places
 from skill_evaluator.display import WHOLE
 from skill_evaluator.library.components import Component
-from skill_evaluator.metrics.fields import label
+from skill_evaluator.metrics.accuracy import label
 from skill_evaluator.records.record import CaseRecord, Record, check_path
 from skill_evaluator.records.summaries import FieldSummary
 from skill_evaluator.text import counted

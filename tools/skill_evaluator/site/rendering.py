@@ -13,10 +13,9 @@ import jinja2
 from markupsafe import Markup, escape
 
 from skill_evaluator import __version__
-from skill_evaluator.display import WHOLE, amount, count, ends, interval, number, signed
+from skill_evaluator.display import WHOLE, abridged, amount, count, ends, interval, number, signed, value_text, visible
 from skill_evaluator.display.chart_style import page_chart
 from skill_evaluator.display.pages import Chart, component_address, html_columns, mood_of, page_address, sections_of
-from skill_evaluator.display.safe_text import abridged, value_text, visible
 from skill_evaluator.reports.explanation import ranges
 from skill_evaluator.reports.summary import MARKS
 from skill_evaluator.site import MAX_TEXT, POLICY, SiteFolder, cut_name

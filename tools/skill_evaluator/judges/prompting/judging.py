@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, NonNegativeInt
 
 from skill_evaluator import __version__
-from skill_evaluator.display.safe_text import code_block
+from skill_evaluator.display import code_block
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, JudgeError
 from skill_evaluator.files import FrozenModel, StrictModel, json_text, read_versioned, replace_text
 from skill_evaluator.identifiers import CaseId, Digest, Label, ModelId, ReplicateCount, RunId, Share, Timestamp
@@ -23,8 +23,7 @@ from skill_evaluator.providers import read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure, Request
 from skill_evaluator.runner import journal, prices
 from skill_evaluator.runner.engine import make_calls
-from skill_evaluator.runner.limits import Budget
-from skill_evaluator.runner.schedule import Call, Replicate, refuse_amounts
+from skill_evaluator.runner.schedule import Budget, Call, Replicate, refuse_amounts
 from skill_evaluator.runner.session import OnOutcome, RequestBuilder, Session, Watch, no_progress, with_keys
 from skill_evaluator.stats import rounded, total_or_none
 from skill_evaluator.text import listed, nearest

@@ -4,8 +4,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from skill_evaluator.display import WHOLE, number
-from skill_evaluator.display.safe_text import value_pair
+from skill_evaluator.display import WHOLE, number, value_pair
 from skill_evaluator.identifiers import invocation_of
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.metrics.accuracy import share_passed

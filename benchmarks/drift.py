@@ -53,7 +53,7 @@ def alarmed(world: World, earlier: int, change: Change | None, rng: np.random.Ge
     moved = p if change is None else change(p)
     new = record_of(world, another_run(world, moved, rng), "1.0.0", earlier)
     pair = Pair(baseline=series[-1], candidate=new, baseline_again=tuple(series[:-1]))
-    return bool(drifted("s", [pair], rules_of()).models[0].moved)
+    return bool(drifted([pair], rules_of()).models[0].moved)
 
 
 def row_of(numbered: tuple[int, tuple[str, int, int]]) -> list[str]:

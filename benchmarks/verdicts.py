@@ -59,7 +59,7 @@ class Row:
     def verdict(self, rng: np.random.Generator) -> str:
         """Return the verdict on one draw of the world."""
         pairs = [self._pair(f"m{at}", rng, is_changed=at == 0) for at in range(self.models)]
-        return compare_records("s", pairs, rules_of(self.world.primary)).verdict
+        return compare_records(pairs, rules_of(self.world.primary)).verdict
 
     def _pair(self, model: str, rng: np.random.Generator, *, is_changed: bool) -> Pair:
         world = self.world

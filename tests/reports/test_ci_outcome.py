@@ -75,7 +75,7 @@ def test_summary_names_the_tokens_of_an_unchanged_version_that_rose() -> None:
             (a_record(scores, run_id="r", beside="old"), {"output_tokens": CaseAmount(mean=12_000, n=2)}),
         )
     )
-    result = compare_records("a", [Pair(baseline=old, candidate=new)], some_rules())
+    result = compare_records([Pair(baseline=old, candidate=new)], some_rules(skill="a"))
     page = outcome_page(outcome(run()).model_copy(update={"verdicts": [result]})).markdown()
     summary = page[: page.index("<details>")]
     assert result.verdict == "unchanged"
@@ -118,7 +118,7 @@ def compared(skill: str, *scores: float, fields_each: int = 40) -> tuple[list[Ru
         )
         runs.append(run(run_id=f"{skill}-new-{at}", **of_model))
     rules = some_rules(skill=skill)
-    return runs, compare_records(skill, pairs, rules)
+    return runs, compare_records(pairs, rules)
 
 
 def test_comment_answers_on_its_first_screen_and_collapses_the_figures() -> None:

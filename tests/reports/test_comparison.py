@@ -35,7 +35,7 @@ def hostile_pair() -> Pair:
 
 
 def hostile_result() -> ComparisonResult:
-    return compare_records(HOSTILE, [hostile_pair()], RULES, left_out={HOSTILE: HOSTILE})
+    return compare_records([hostile_pair()], RULES, left_out={HOSTILE: HOSTILE})
 
 
 def without_code(page: str) -> str:
@@ -85,7 +85,7 @@ def test_verdict_names_its_cases_and_the_bound_for_new_cases(verdict: str, cases
 def test_interval_needs_five_cases(count: int, written: str, drawn: bool) -> None:
     before: dict[str, list[Score]] = {f"c{at}": [0.9, 0.8 - 0.01 * at] for at in range(count)}
     after: dict[str, list[Score]] = {name: [0.4, 0.3] for name in before}
-    result = compare_records("s", [Pair(baseline=a_record(before), candidate=a_record(after))], some_rules())
+    result = compare_records([Pair(baseline=a_record(before), candidate=a_record(after))], some_rules())
     assert measure_sheet(result.models[0]).rows[0][3].text.startswith(written)
     low, high = ends(result.models[0].metrics[0].ci95, count)
     assert (low is not None) == (high is not None) == drawn
@@ -97,7 +97,7 @@ def test_long_tables_are_cut_with_a_count(capsys: pytest.CaptureFixture[str]) ->
     fallen = {path: dict.fromkeys(names, (0, 2)) for path in fields}
     good, bad = ({name: [score, score - 0.01] for name in names} for score in (0.9, 0.2))
     pair = Pair(baseline=a_record(good, fields=fields), candidate=a_record(bad, fields=fallen))
-    result = compare_records("s", [pair], RULES)
+    result = compare_records([pair], RULES)
     print_page("text", json=dict, page=lambda: comparison_page(result, Reader()), full=True)
     out = capsys.readouterr().out
     assert "broke: 30" in out
@@ -118,7 +118,7 @@ def test_run_amounts_are_per_output_when_replicates_differ() -> None:
     double: dict[str, Any] = {"tokens": {"input": 100, "output": 24}, "cost_usd": 0.03, "failures": {"refused": 2}}
     before = a_record({"a": [1.0], "b": [1.0]}, **cost)
     after = a_record({"a": [1.0] * 2, "b": [1.0] * 2}, skill_version="1.1.0", **double)
-    result = compare_records("s", [Pair(baseline=before, candidate=after)], some_rules({}, skill="s"))
+    result = compare_records([Pair(baseline=before, candidate=after)], some_rules({}, skill="s"))
     rows = {row[0].text: [cell.text for cell in row[1:]] for row in run_sheet(result.models[0]).rows}
     assert rows["input tokens per 1,000"] == ["25,000", "25,000", "="]
     assert rows["output tokens per 1,000"] == ["6,000", "6,000", "="]

@@ -47,7 +47,7 @@ def a_report(site: str | None = SITE) -> Page:
         skill_version="2.0.0",
         fields={"total": dict.fromkeys(names, (1, 2))},
     )
-    verdict = compare_records("s", [Pair(baseline=before, candidate=after)], some_rules(skill="s"))
+    verdict = compare_records([Pair(baseline=before, candidate=after)], some_rules(skill="s"))
     done = finished(after, "records/new.json", "results/new")
     return report_page(done, verdict, site)
 

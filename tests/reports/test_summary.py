@@ -32,7 +32,7 @@ def compared(
     baseline = a_record(before, run_id="old", skill="receipts", **old)
     candidate = {"run_id": "new", "skill": "receipts", "skill_version": "1.1.0", "beside": "old", **changed}
     pair = Pair(baseline=baseline, candidate=a_record(after, **candidate))
-    return compare_records("receipts", [pair], some_rules(skill="receipts"))
+    return compare_records([pair], some_rules(skill="receipts"))
 
 
 def lines_of(conclusion: ComparisonSummary) -> list[str]:
@@ -244,7 +244,7 @@ def test_amounts_are_in_the_order_of_the_models_of_the_table() -> None:
         )
         for name in ("weak", "good")
     ]
-    result = compare_records("s", pairs, some_rules())
+    result = compare_records(pairs, some_rules())
     words = "latency 0.50 s → 1.00 s a call (× 2)"
     assert amount_words(result) == f"good: {words}, weak: {words}"
 
@@ -255,7 +255,7 @@ def test_lost_names_a_metric_and_an_amount_that_both_regressed() -> None:
     lower = {"field_level_f1": [0.8, 0.8]}
     new = new.model_copy(update={"per_case": [one.model_copy(update={"replicates": lower}) for one in new.per_case]})
     rules = some_rules({"metrics": {"latency_s": {"tier": "critical"}}})
-    lost = conclude(compare_records("s", [Pair(baseline=old, candidate=new)], rules), HERE).lost
+    lost = conclude(compare_records([Pair(baseline=old, candidate=new)], rules), HERE).lost
     assert lost == "lost: field_level_f1 1.000 → 0.800; latency 0.50 s → 5.00 s a call (× 10)"
 
 

@@ -84,7 +84,7 @@ def _verdict(loaded: Loaded, line: Mapping[str, Any]) -> dict[str, Any]:
     """Return the verdict on two runs in which the outputs of each version take turns over cases and replicates."""
     before, after = (_record(loaded, line[version], line["replicates"]) for version in ("before", "after"))
     rules = some_rules(primary_metric=after.primary_metric)
-    (model,) = compare_records(after.skill, [Pair(baseline=before, candidate=after)], rules).models
+    (model,) = compare_records([Pair(baseline=before, candidate=after)], rules).models
     return {
         "verdict": model.verdict,
         "reasons": dict(after.reasons),

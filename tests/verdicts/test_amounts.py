@@ -34,7 +34,7 @@ def a_run(amounts: Amounts, **changed: Any) -> Record:
 def compared(before: Amounts, after: Amounts, policy: Mapping[str, Any] = {}, **changed: Any) -> ModelVerdict:
     candidate = {"run_id": "new", "skill_version": "1.1.0", "beside": "old", **changed}
     pair = Pair(baseline=a_run(before, run_id="old"), candidate=a_run(after, **candidate))
-    return compare_records("s", [pair], some_rules(policy)).models[0]
+    return compare_records([pair], some_rules(policy)).models[0]
 
 
 def of_tokens(before: Sequence[float], after: Sequence[float], policy: Mapping[str, Any] = {}) -> AmountResult:
@@ -112,7 +112,7 @@ def test_advisory_amounts_do_not_change_other_q() -> None:
     cases = [case.model_copy(update={"amounts": amounts[case.case_id]}) for case in without.per_case]
     old = a_run({"output_tokens": TOKENS}, run_id="old")
     first, second = (
-        compare_records("s", [Pair(baseline=old, candidate=new)], some_rules({})).models[0]
+        compare_records([Pair(baseline=old, candidate=new)], some_rules({})).models[0]
         for new in (without, without.model_copy(update={"per_case": cases}))
     )
     assert [one.moved for one in second.amounts] == [True, False, False]
@@ -135,7 +135,7 @@ def test_amount_that_is_not_measured_has_its_reason(
     if changed.pop("per_case", None):
         old = a_record({f"c{at}": [1.0, 1.0] for at in range(6)}, run_id="old")
         new = a_run(after, run_id="new", beside="old", skill_version="1.1.0")
-        model = compare_records("s", [Pair(baseline=old, candidate=new)], some_rules(policy)).models[0]
+        model = compare_records([Pair(baseline=old, candidate=new)], some_rules(policy)).models[0]
     else:
         model = compared(before, after, policy, **changed)
     (found,) = (one for one in model.amounts if one.amount == name)
@@ -159,7 +159,7 @@ def test_number_of_replicates_is_no_change_of_an_amount(replicates: int) -> None
         for case, amount in zip(new.per_case, amounts, strict=True)
     ]
     pair = Pair(baseline=old, candidate=new.model_copy(update={"per_case": cases, "beside": "old"}))
-    (tokens, *_) = compare_records("s", [pair], some_rules(GATED)).models[0].amounts
+    (tokens, *_) = compare_records([pair], some_rules(GATED)).models[0].amounts
     assert (tokens.baseline, tokens.candidate, tokens.change, tokens.moved) == (
         tokens.candidate,
         tokens.baseline,

@@ -47,7 +47,7 @@ def checked(run_id: str, checks: Checks, **changed: Any) -> Record:
 
 def compared(before: Record, after: Record, **judge: Any) -> ModelVerdict:
     rules = some_rules({"judge": judge}, primary_metric="checks")
-    return compare_records("s", [Pair(baseline=before, candidate=after, side_by_side=True)], rules).models[0]
+    return compare_records([Pair(baseline=before, candidate=after, side_by_side=True)], rules).models[0]
 
 
 ALWAYS, MOSTLY, SELDOM = [1.0] * 4, [1.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]

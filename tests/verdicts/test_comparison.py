@@ -302,7 +302,7 @@ SPECIFICATION = [
 
 
 def compared(before: Record | None, after: Record, policy: Mapping[str, Any] | None = None) -> ModelVerdict:
-    (model,) = compare_records("s", [Pair(baseline=before, candidate=after)], some_rules(policy)).models
+    (model,) = compare_records([Pair(baseline=before, candidate=after)], some_rules(policy)).models
     return model
 
 
@@ -369,8 +369,8 @@ def test_all_models_are_one_family() -> None:
         Pair(baseline=a_record(TWELVE, model_id=f"n{at}"), candidate=a_record(TWELVE, model_id=f"n{at}"))
         for at in range(7)
     ]
-    alone = compare_records("s", [pair], some_rules()).models[0]
-    among = compare_records("s", [pair, *others], some_rules()).models[0]
+    alone = compare_records([pair], some_rules()).models[0]
+    among = compare_records([pair, *others], some_rules()).models[0]
     assert alone.metrics[0].p == among.metrics[0].p
     assert (alone.verdict, among.verdict) == ("regressed", "inconclusive")
     assert alone.metrics[0].detectable_drop is not None
@@ -396,15 +396,15 @@ def test_hidden_models_belong_to_the_family() -> None:
         Pair(baseline=a_record(TWELVE, model_id=name), candidate=a_record(shifted(TWELVE, by), model_id=name))
         for name, by in (("m", -0.01), ("n", 0.0))
     )
-    both = compare_records("s", [shown, hidden], some_rules())
-    alone = compare_records("s", [shown], some_rules(), hidden=[hidden])
+    both = compare_records([shown, hidden], some_rules())
+    alone = compare_records([shown], some_rules(), hidden=[hidden])
     assert alone.models == both.models[:1]
-    assert alone.models[0].metrics[0].q != compare_records("s", [shown], some_rules()).models[0].metrics[0].q
+    assert alone.models[0].metrics[0].q != compare_records([shown], some_rules()).models[0].metrics[0].q
 
 
 def test_component_has_the_verdict_of_its_worst_model() -> None:
     good = Pair(baseline=a_record(TWELVE), candidate=a_record(shifted(TWELVE, 0.0)))
     bad = Pair(baseline=a_record(TWELVE, model_id="n"), candidate=a_record(shifted(TWELVE, -0.3), model_id="n"))
-    result = compare_records("s", [good, bad], some_rules())
+    result = compare_records([good, bad], some_rules())
     assert [one.verdict for one in result.models] == ["unchanged", "regressed"]
     assert result.verdict == "regressed"

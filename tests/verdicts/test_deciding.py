@@ -25,7 +25,7 @@ def flickering(cases: int, replicates: int, drop: float = 0.0, **changed: Any) -
 
 def compared(cases: int, replicates: int, drop: float = 0.03, **changed: Any) -> ComparisonResult:
     pair = Pair(baseline=flickering(cases, replicates), candidate=flickering(cases, replicates, drop), **changed)
-    return compare_records("s", [pair], some_rules())
+    return compare_records([pair], some_rules())
 
 
 def test_named_number_of_cases_decides_and_fewer_do_not() -> None:
@@ -53,7 +53,7 @@ def test_remedy_names_at_most_twenty_times_the_cases() -> None:
 def test_number_of_cases_is_named_if_single_equal_outputs_leave_failures_unseen() -> None:
     once: dict[str, list[Score]] = {f"c{at}": [1.0] for at in range(20)}
     pair = Pair(baseline=a_record(once, run_id="old"), candidate=a_record(once, run_id="new"), side_by_side=True)
-    (reason,) = compare_records("s", [pair], some_rules()).models[0].reasons
+    (reason,) = compare_records([pair], some_rules()).models[0].reasons
     assert reason == (
         "field_level_f1: a drop beyond 0.05 is not ruled out, as 14% of new outputs could fail unseen; "
         "2 replicates of each case, or 59 cases, would decide it"
@@ -69,7 +69,7 @@ def test_profile_is_named_if_it_would_decide() -> None:
     assert record.settings is not None
     settings = record.settings.model_copy(update={"profile": "deterministic"})
     old, new = (a_record(scores, run_id=name, settings=settings) for scores, name in ((before, "old"), (after, "new")))
-    (model,) = compare_records("s", [Pair(baseline=old, candidate=new, side_by_side=True)], some_rules()).models
+    (model,) = compare_records([Pair(baseline=old, candidate=new, side_by_side=True)], some_rules()).models
     assert model.verdict == "inconclusive"
     assert "`profile: sampled` of m in models.yaml, if each output is an independent sample, would" in (
         model.remedy or ""

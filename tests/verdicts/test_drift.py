@@ -29,7 +29,7 @@ def a_day(shift: float, seed: int) -> Record:
 def asked_again(shift: float, *earlier: float) -> ModelVerdict:
     runs = [a_day(day, seed) for seed, day in enumerate(earlier, 1)]
     pair = Pair(baseline=runs[-1], candidate=a_day(shift, 20), baseline_again=tuple(runs[:-1]))
-    (model,) = drifted("s", [pair], some_rules({"tolerance": 0.01})).models
+    (model,) = drifted([pair], some_rules({"tolerance": 0.01})).models
     return model
 
 

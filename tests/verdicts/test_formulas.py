@@ -8,15 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.records.record import CaseRecord, FieldCount
 from skill_evaluator.stats import smallest_drop
-from skill_evaluator.verdicts.decide.comparability import Pair, common_part, cut_to, field_scores, pooled
-from skill_evaluator.verdicts.decide.measuring import (
-    ArmStatistics,
-    Effect,
-    day_variance,
-    holm,
-    paired_effect,
-    replicate_effect,
-)
+from skill_evaluator.verdicts.decide.comparability import common_part, cut_to, field_scores, pooled
+from skill_evaluator.verdicts.decide.measuring import ArmStatistics, Effect, holm, paired_effect, replicate_effect
 from skill_evaluator.verdicts.decide.results import MeasureResult, ModelVerdict, new_cases_words, per_1000
 from skill_evaluator.verdicts.decide.rules import has_collapsed, is_harmed_everywhere
 
@@ -82,13 +75,6 @@ def test_detectable_drop_excludes_the_part_of_the_present_difference() -> None:
     assert effect.detectable(0.05) == smallest_drop(0.05**2 - (0.2 / 8) ** 2, 4, 1.6448536 + 0.8416212)
     still = Effect(difference=0.0, error=0.0, degrees=3, p=0.5, ci95=(0, 0), lowest=0, n=4, unseen=0.5)
     assert still.detectable(0.05) == 0.5
-
-
-def test_each_further_run_of_a_version_lowers_the_variance_of_a_day() -> None:
-    arm = ArmStatistics.of([[1.0] * 5 + [0.0] * 5] * 12)
-    once = day_variance(Pair(baseline=RECORD, candidate=RECORD), arm)
-    again = Pair(baseline=RECORD, candidate=RECORD, baseline_again=(RECORD,), candidate_again=(RECORD,) * 3)
-    assert day_variance(again, arm) == pytest.approx(once / 2 * (1 / 2 + 1 / 4))
 
 
 def test_holm_multiplies_each_p_by_the_number_of_larger_ones() -> None:

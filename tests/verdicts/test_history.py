@@ -65,7 +65,7 @@ def test_models_of_a_version_are_one_family_in_the_history() -> None:
     }
     found = history_of("s", {model_id: versions(*records) for model_id, records in by_model.items()}, some_rules())
     pairs = [Pair(baseline=before, candidate=after) for before, after in by_model.values()]
-    expected = compare_records("s", pairs, some_rules())
+    expected = compare_records(pairs, some_rules())
     steps = [model.points[-1].step for model in found.models]
     assert [step and (step.verdict, step.q) for step in steps] == [
         (model.verdict, model.metrics[0].q) for model in expected.models

@@ -242,7 +242,7 @@ def test_missing_outputs_limit_the_verdict_as_specified(
         baseline=before.model_copy(update={"provider": "openai"}),
         candidate=after.model_copy(update={**known, "run_id": "20260102T000000Z-000000-m"}),
     )
-    (found,) = compare_records("s", [pair], some_rules()).models
+    (found,) = compare_records([pair], some_rules()).models
     assert found.verdict == expected, says
     assert reason in "; ".join(found.reasons)
 

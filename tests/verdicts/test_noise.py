@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from skill_evaluator.verdicts.decide.comparability import Pair
-from skill_evaluator.verdicts.decide.measuring import ArmStatistics, day_variance, measure_pair, samples
+from skill_evaluator.verdicts.decide.measuring import ArmStatistics, Measure, measure_pair, samples
 
 from tests.support.records import Score, a_record
 
@@ -12,13 +12,16 @@ RECORD = a_record({"a": [1.0]})
 
 
 def test_day_moves_scores_near_one_half_most() -> None:
-    arms = [ArmStatistics.of(((1.0,) * right + (0.0,) * (10 - right),) * 12) for right in (5, 9, 10)]
+    arms = [((1.0,) * right + (0.0,) * (10 - right),) * 12 for right in (5, 9, 10)]
     pair = Pair(baseline=RECORD, candidate=RECORD)
-    middle, high, certain = (day_variance(pair, arm) for arm in arms)
+    middle, high, certain = (
+        Measure(name="m", kind="accuracy", scores=(arm, arm), pair=pair).day_variance for arm in arms
+    )
     assert middle == pytest.approx(2 * 0.025**2)
     assert middle > high > certain == 0.0
-    again = Pair(baseline=RECORD, candidate=RECORD, baseline_again=(RECORD, RECORD))
-    assert day_variance(again, arms[0]) == pytest.approx(middle * 2 / 3)
+    again = Pair(baseline=RECORD, candidate=RECORD, baseline_again=(RECORD,), candidate_again=(RECORD,) * 3)
+    measure = Measure(name="m", kind="accuracy", scores=(arms[0], arms[0]), pair=again)
+    assert measure.day_variance == pytest.approx(middle / 2 * (1 / 2 + 1 / 4))
 
 
 def test_slope_is_at_most_the_standard_deviation() -> None:

@@ -90,7 +90,7 @@ def test_run_summary_has_failures_and_amounts() -> None:
 
 
 def reasons(pair: Pair, **policy: Any) -> list[str]:
-    return compare_records("s", [pair], some_rules(policy)).models[0].reasons
+    return compare_records([pair], some_rules(policy)).models[0].reasons
 
 
 def two_runs(
@@ -175,7 +175,7 @@ def test_regression_is_not_explained_as_a_verdict_that_was_withheld() -> None:
     before: dict[str, list[Score]] = {f"c{at:02d}": [0.9, 0.92, 0.94] for at in range(12)}
     after: dict[str, list[Score]] = {name: [0.2, 0.22, 0.24] for name in before}
     pair = Pair(baseline=a_record(before, run_id="old"), candidate=a_record(after, run_id="new"))
-    (model,) = compare_records("s", [pair], some_rules()).models
+    (model,) = compare_records([pair], some_rules()).models
     assert model.verdict == "regressed"
     assert not any("not called" in reason for reason in model.reasons)
 
@@ -184,7 +184,7 @@ def test_field_without_a_difference_is_not_the_one_that_fell_most() -> None:
     before: dict[str, list[Score]] = {f"c{at}": [0.9, 0.92] for at in range(6)}
     fields = {"total": dict.fromkeys(before, (2, 2))}
     pair = Pair(baseline=a_record(before, run_id="old", fields=fields), candidate=a_record(before, run_id="new"))
-    (model,) = compare_records("s", [pair], some_rules()).models
+    (model,) = compare_records([pair], some_rules()).models
     assert model.fell_most is None
 
 
@@ -197,7 +197,7 @@ def test_regression_with_a_lost_case_withholds_no_other_verdict() -> None:
         baseline=a_record(before, run_id="old", fields=fields[0]),
         candidate=a_record(after, run_id="new", fields=fields[1], beside="old"),
     )
-    (model,) = compare_records("s", [pair], some_rules()).models
+    (model,) = compare_records([pair], some_rules()).models
     assert (model.verdict, model.lost_cases) == ("regressed", ["c00"])
     assert model.reasons == ["field_level_f1 fell from 0.520 to 0.410"]
 
@@ -207,7 +207,7 @@ def test_rise_that_is_not_significant_is_named_with_its_size() -> None:
     uneven: dict[str, list[Score]] = {name: [0.5 + (0.3 if at % 4 == 0 else -0.02)] * 3 for at, name in enumerate(low)}
     settings = a_record(low).model_dump()["settings"] | {"profile": "deterministic"}
     before, after = a_record(low, run_id="old", settings=settings), a_record(uneven, beside="old", settings=settings)
-    (model,) = compare_records("s", [Pair(baseline=before, candidate=after)], some_rules({"tolerance": 0.05})).models
+    (model,) = compare_records([Pair(baseline=before, candidate=after)], some_rules({"tolerance": 0.05})).models
     print(model.reasons, model.verdict)
     assert "field_level_f1 rose from 0.500 to 0.560, but not significantly" in model.reasons
 
@@ -219,7 +219,7 @@ def test_only_critical_measures_keep_a_verdict_open() -> None:
         baseline=a_record(TWELVE, run_id="old", other={"exact_match": unsure}),
         candidate=a_record(TWELVE, run_id="new", other={"exact_match": mixed}, beside="old"),
     )
-    (model,) = compare_records("s", [pair], some_rules()).models
+    (model,) = compare_records([pair], some_rules()).models
     assert [(one.metric, one.verdict) for one in model.metrics] == [
         ("field_level_f1", "unchanged"),
         ("exact_match", "inconclusive"),

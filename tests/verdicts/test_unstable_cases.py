@@ -28,7 +28,7 @@ def policy(*names: str, until: datetime.date = TODAY, **component: Any) -> dict[
 def compared(after: dict[str, list[Score]], rules: dict[str, Any], **pair: Any) -> ModelVerdict:
     old = a_record(RIGHT, run_id="old", fields=TOTAL)
     new = a_record(after, run_id="new", skill_version="1.1.0", beside="old", fields=TOTAL)
-    return compare_records("s", [Pair(baseline=old, candidate=new, **pair)], some_rules(rules)).models[0]
+    return compare_records([Pair(baseline=old, candidate=new, **pair)], some_rules(rules)).models[0]
 
 
 def test_unstable_case_is_shown_and_decides_nothing() -> None:

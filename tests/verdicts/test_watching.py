@@ -25,7 +25,7 @@ def a_version(mean: float, run_id: str, seed: int, version: str = "1.0.0") -> Re
 
 
 def judged(pair: Pair, **policy: object) -> ModelVerdict:
-    return compare_records("s", [pair], some_rules(policy)).models[0]
+    return compare_records([pair], some_rules(policy)).models[0]
 
 
 def test_small_drops_that_add_up_are_a_regression() -> None:

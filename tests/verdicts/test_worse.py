@@ -96,7 +96,7 @@ def test_worse_outputs_never_make_a_verdict_better(*, beside: bool) -> None:
     rules = some_rules()
 
     def judge(baseline: Record, candidate: Record) -> ModelVerdict:
-        return compare_records("s", [Pair(baseline=baseline, candidate=candidate)], rules).models[0]
+        return compare_records([Pair(baseline=baseline, candidate=candidate)], rules).models[0]
 
     steps = [pair for chain in chains(3, judge, beside=beside) for pair in pairwise(chain)]
     taken = [
@@ -131,7 +131,7 @@ BAD: Answer = [WRONG] * 3
 )
 def test_verdict_needs_usable_outputs_and_room_to_fall(before: list[Answer], after: list[Answer], verdict: str) -> None:
     pair = Pair(baseline=a_run_of([before] * 12, 3, OLD), candidate=a_run_of([after] * 12, 3, NEW, beside=OLD))
-    model = compare_records("s", [pair], some_rules()).models[0]
+    model = compare_records([pair], some_rules()).models[0]
     assert model.verdict == verdict
     for name, outputs in (("baseline", before), ("candidate", after)):
         read = 12 * (5 - outputs.count(None))

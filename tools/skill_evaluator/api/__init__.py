@@ -41,9 +41,11 @@ from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.session import Watch, no_progress
 from skill_evaluator.scoring.answer_views import CaseView
 from skill_evaluator.site import SiteFolder
-from skill_evaluator.verdicts.component import RecordedComponent, chosen_of_files
+from skill_evaluator.verdicts.component import RecordedComponent, on_different_days, pairs_of_files
+from skill_evaluator.verdicts.decide.comparability import Pair
+from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.results import ComparisonResult
-from skill_evaluator.verdicts.decide.rules import exit_code_of
+from skill_evaluator.verdicts.decide.rules import exit_code_of, rules_for
 from skill_evaluator.verdicts.shipping import History, ModelRanking
 
 if TYPE_CHECKING:
@@ -248,8 +250,9 @@ class Library:
         """
         baseline, candidate = (None if each is None else str(each) for each in (baseline, candidate))
         before, after, recorded = _records_named(baseline), _records_named(candidate), None
+        hidden, left_out = list[Pair](), dict[str, str]()
         if before and after:
-            chosen = chosen_of_files(before, after, models, (str(baseline), str(candidate)))
+            pairs, left_out = pairs_of_files(before, after, models, (str(baseline), str(candidate)))
         else:
             lower, judged = _single_record(before, baseline), _single_record(after, candidate)
             if skill is None:
@@ -258,19 +261,20 @@ class Library:
                 raise LeaderboardError(f"name a component, or two files: skill-evaluator compare OLD NEW{detail}")
             recorded = self.recorded(skill)
             if between is None:
-                chosen = recorded.choose_runs(lower, judged, models)
+                pairs, hidden, left_out = recorded.choose_runs(lower, judged, models)
             elif between[0] == between[1]:
                 raise LeaderboardError(f"--models names '{between[0]}' twice; name two models")
             elif baseline is not None:
                 raise LeaderboardError("--models compares two models on one version (--candidate); remove --baseline")
             else:
-                chosen = recorded.choose_models(between, candidate)
-        chosen = chosen.on_different_days() if different_days else chosen
-        result = recorded.compare(chosen) if recorded else chosen.compare(self.settings)
+                pairs = [recorded.pair_of_models(between, candidate)]
+        pairs = on_different_days(pairs) if different_days else pairs
+        if recorded is None:
+            return compare_records(pairs, rules_for(self.settings, pairs[0].candidate), left_out)
+        result = recorded.compare(pairs, hidden, left_out)
         shown = [model.candidate.skill_version for model in result.models]
-        unmeasured = recorded.unmeasured(shown) if recorded and candidate is None else ""
-        ship = recorded.ship_words() if recorded else ""
-        return result.model_copy(update={"unmeasured": unmeasured, "ship": ship})
+        unmeasured = recorded.unmeasured(shown) if candidate is None else ""
+        return result.model_copy(update={"unmeasured": unmeasured, "ship": recorded.ship_words()})
 
     def exit_code(self, results: Sequence[ComparisonResult], fail_on: Sequence[str] = ()) -> int:
         """Return the exit code of the worst verdict: 0, 3 or 4.

@@ -4,7 +4,7 @@ import datetime
 import random
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
@@ -35,7 +35,7 @@ from skill_evaluator.library.config import Model, select_models
 from skill_evaluator.library.options import LATEST
 from skill_evaluator.library.prompts import parse_prompt
 from skill_evaluator.library.scenarios import BARE, Scenario, load_scenario, named_scenarios
-from skill_evaluator.providers import Configuration, Kinds, key_note, read_configuration, refuse_unbatched
+from skill_evaluator.providers import Configuration, Kinds, read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Request
 from skill_evaluator.repository import commit_of
 from skill_evaluator.runner import prices
@@ -232,10 +232,7 @@ class DrawnAudit:
         for model in self.configuration.models:
             kind = kinds[model.provider]
             amounts = prices.estimate(sizes, model, kind, audit.replicates, batch=audit.transport == "batch")
-            note = key_note(model, kind, keys)
-            estimates.append(
-                prices.ModelEstimate(model_id=model.id, provider=model.provider, key=note, **asdict(amounts))
-            )
+            estimates.append(prices.ModelEstimate.of(model, kind, keys, amounts))
         return estimates
 
     @property

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import partial
@@ -21,7 +21,7 @@ from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Policy, SafetyLimits, VerdictName, select_models
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.library.versions import bump, needs_evaluation, read_version, read_versions
-from skill_evaluator.providers import key_note, missing_key, read_configuration
+from skill_evaluator.providers import missing_key, read_configuration
 from skill_evaluator.providers.redaction import result_or_error
 from skill_evaluator.providers.structured import schema_problems
 from skill_evaluator.records.archive import Archive
@@ -35,8 +35,9 @@ from skill_evaluator.scoring.answers import wait_for
 from skill_evaluator.scoring.scorer import open_scores
 from skill_evaluator.stats import rounded, total_or_none
 from skill_evaluator.text import counted, listed, nearest
+from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.results import ComparisonResult, per_1000
-from skill_evaluator.verdicts.decide.rules import exit_code
+from skill_evaluator.verdicts.decide.rules import exit_code, rules_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +91,7 @@ def dry_run(request: EvaluationRequest) -> DryRun:
         remarks += [_FILES] if any(size.files for size in sizes.values()) else []
     remarks += [prices.COST_OF_BATCHES] if request.batch else []
     estimates = [
-        prices.ModelEstimate(
-            model_id=model.id,
-            provider=model.provider,
-            key=key_note(model, kinds[model.provider], inputs.keys),
-            **asdict(prices.sum_of(estimates_of_model[model.id])),
-        )
+        prices.ModelEstimate.of(model, kinds[model.provider], inputs.keys, prices.sum_of(estimates_of_model[model.id]))
         for model in {model.id: model for model in (*(run.model for run in runs), inputs.judge) if model}.values()
         if model.id in estimates_of_model
     ]
@@ -337,14 +333,14 @@ def _compare_models(row: SwitchedComponent, evaluated: EvaluationResult, request
     if new is None or not new.complete:
         return replace(row, remark="; ".join(remarks))
     recorded = evaluated.inputs.recorded()
-    chosen = recorded.choose_models((request.old, request.new), new.skill_version)
-    old, new = chosen.pairs[0].baseline, chosen.pairs[0].candidate
+    pair = recorded.pair_of_models((request.old, request.new), new.skill_version)
+    old, new = pair.baseline, pair.candidate
     assert old is not None  # noqa: S101  (a pair of models has both)
     is_new = old.run_id in {record.run_id for record in records.values()}
     if request.old in models and not is_new:
         remarks.append(f"compared with run {old.run_id} of another day")
     served_models = [served for record in (old, new) if (served := record.served_note)]
-    result = chosen.compare(settings)
+    result = compare_records([pair], rules_for(settings, new))
     return replace(
         row,
         verdict="incomparable" if served_models and settings.policy.served == "same" else result.verdict,

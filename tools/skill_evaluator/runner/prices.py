@@ -8,7 +8,7 @@ import functools
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -22,7 +22,7 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Price
 from skill_evaluator.library.prompts import File
-from skill_evaluator.providers import Kinds, batch_refusal
+from skill_evaluator.providers import Keys, Kinds, batch_refusal, key_note
 from skill_evaluator.providers.base import LOST, Completion, ProviderKind, Request, Usage
 from skill_evaluator.records.record import parts_of
 from skill_evaluator.runner.schedule import Replicate, build_request
@@ -82,6 +82,12 @@ class ModelEstimate(CostEstimate):
     model_id: str
     provider: str
     key: str  # returned by `key_note`
+
+    @classmethod
+    def of(cls, model: Model, kind: ProviderKind, keys: Keys, amounts: CostEstimate) -> "ModelEstimate":
+        """Build the estimate of a model's calls from the estimated amounts."""
+        key = key_note(model, kind, keys)
+        return cls(model_id=model.id, provider=model.provider, key=key, **asdict(amounts))
 
 
 def size_of(request: Request) -> InputSize:

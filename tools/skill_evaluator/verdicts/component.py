@@ -7,7 +7,7 @@ count as drift: a measure that collapsed, and a change of the primary metric tha
 import sys
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations, groupby
 
 from skill_evaluator.errors import LeaderboardError
@@ -52,32 +52,13 @@ class ComponentStatus:
     pairs: Sequence[ComparisonResult]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
-    """The pairs to compare, `hidden` pairs that only correct for multiple tests, and the reasons of skipped models."""
-
-    pairs: Sequence[Pair]
-    hidden: Sequence[Pair] = ()
-    left_out: Mapping[str, str] = field(default_factory=dict)
-
-    def on_different_days(self) -> "Chosen":
-        """Return a copy whose runs are not interleaved. Raise LeaderboardError if a candidate was not imported."""
-        if not all(pair.candidate.is_from_elsewhere for pair in self.pairs):
-            raise LeaderboardError("--different-days is only for results of another tool; records have dates: omit it")
-        return replace(self, pairs=[replace(pair, side_by_side=False) for pair in self.pairs])
-
-    def compare(self, settings: Settings) -> ComparisonResult:
-        """Compare the chosen pairs under the current rules."""
-        first = self.pairs[0].candidate
-        return compare_records(first.skill, self.pairs, rules_for(settings, first), self.left_out, hidden=self.hidden)
-
-
-def chosen_of_files(
+def pairs_of_files(
     old: Sequence[Record], new: Sequence[Record], models: Sequence[str], files: Sequence[str]
-) -> Chosen:
-    """Pair the records of two files by model id. Raise LeaderboardError if there is no pair.
+) -> tuple[list[Pair], dict[str, str]]:
+    """Pair the records of two files by model id. Also return the reason of each skipped model, by model id.
 
     `models` selects the models to compare (empty: all). If each file has a single record, these two are always paired.
+    Raise LeaderboardError if there is no pair.
     """
     before = {record.model_id: record for record in old}
     after = {record.model_id: record for record in new if not models or record.model_id in models}
@@ -87,7 +68,14 @@ def chosen_of_files(
     if not both:
         raise LeaderboardError(f"{files[0]} and {files[1]} have no model in common")
     left_out = {name: f"it is not in {files[0]}" for name in after if name not in before}
-    return Chosen(pairs=list(map(comparability.mark_concurrent, both)), left_out=left_out)
+    return list(map(comparability.mark_concurrent, both)), left_out
+
+
+def on_different_days(pairs: Sequence[Pair]) -> list[Pair]:
+    """Return pairs whose runs are not interleaved. Raise LeaderboardError if a candidate was not imported."""
+    if not all(pair.candidate.is_from_elsewhere for pair in pairs):
+        raise LeaderboardError("--different-days is only for results of another tool; records have dates: omit it")
+    return [replace(pair, side_by_side=False) for pair in pairs]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,10 +118,10 @@ class RecordedComponent:
             history=history,
             ranking=ranking,
             versions={
-                version: self.compare(self.choose_runs(None, version))
+                version: self.compare(*self.choose_runs(None, version))
                 for version in sorted(every, key=precedence, reverse=True)[:_NEWEST]
             },
-            pairs=[self.compare(Chosen(pairs=[pair])) for pair in pairs if pair is not None],
+            pairs=[self.compare([pair]) for pair in pairs if pair is not None],
         )
 
     def unmeasured(self, shown: Iterable[str]) -> str:
@@ -219,8 +207,10 @@ class RecordedComponent:
         records = list(map(self.archive.record, runs))
         return self.ranking_of(records, self.verdict_on(records), left_out)
 
-    def choose_runs(self, baseline: Named, candidate: Named, models: Sequence[str] = ()) -> Chosen:
-        """Choose the runs to compare, one pair per model. Raise LeaderboardError if there is nothing to compare.
+    def choose_runs(
+        self, baseline: Named, candidate: Named, models: Sequence[str] = ()
+    ) -> tuple[list[Pair], list[Pair], dict[str, str]]:
+        """Return the arguments of `compare` for one pair per model. Raise LeaderboardError if there is no pair.
 
         `baseline` and `candidate` are a version, a run id or a record. The candidate can also be a draft's id. The runs
         of a version are pooled. A candidate of None is the highest version, a baseline of None its default baseline.
@@ -251,10 +241,10 @@ class RecordedComponent:
             absent = f"there is no complete record of {baseline}" if isinstance(baseline, str) else pair.absent
             pairs.append(replace(pair, absent=absent))
         version = baseline if isinstance(baseline, str) else None
-        hidden = self._hidden_pairs(family, version) if models else ()
-        return Chosen(pairs=pairs, hidden=hidden, left_out=left_out)
+        hidden = self._hidden_pairs(family, version) if models else []
+        return pairs, hidden, left_out
 
-    def choose_models(self, names: tuple[str, str], version: str | None) -> Chosen:
+    def pair_of_models(self, names: tuple[str, str], version: str | None) -> Pair:
         """Pair the runs of two models of a version (default: their highest common version).
 
         Raise LeaderboardError if a model is unknown, or if the two do not both have a complete run of the version.
@@ -265,11 +255,14 @@ class RecordedComponent:
             of_version = "the same version" if version is None else f"version {version}"
             text = f"{names[0]} and {names[1]} do not both have a complete run of {of_version}"
             raise LeaderboardError(f"{text}; evaluate '{self.component.name}' with both")
-        return Chosen(pairs=[pair])
+        return pair
 
-    def compare(self, chosen: Chosen) -> ComparisonResult:
-        """Compare the chosen pairs under the current rules; the result names the accepted version."""
-        return chosen.compare(self.settings).model_copy(update={"accepted": self.accepted_version})
+    def compare(
+        self, pairs: Sequence[Pair], hidden: Sequence[Pair] = (), left_out: Mapping[str, str] | None = None
+    ) -> ComparisonResult:
+        """Compare pairs under the current rules, as `compare_records` does. The result names the accepted version."""
+        result = compare_records(pairs, rules_for(self.settings, pairs[0].candidate), left_out, hidden)
+        return result.model_copy(update={"accepted": self.accepted_version})
 
     def _pair_of_models(self, names: tuple[str, str], version: str | None = None) -> Pair | None:
         archive, versions = self.archive, selection.runs_of_versions(self.archive.entries)
@@ -300,12 +293,12 @@ class RecordedComponent:
         ]
         if asked_again:
             pairs = [self.pair_of(record, lower, anchored=False) for record, lower in chosen]
-            return self.compare(Chosen(pairs=pairs)).model_copy(update={"asked_again": True})
+            return self.compare(pairs).model_copy(update={"asked_again": True})
         pairs = [self.pair_of(record, lower) for record, lower in chosen if lower is not None]
         hidden = self._hidden_pairs([pair.candidate for pair in pairs if pair.candidate.run_id not in partial])
         pairs = [_of_asked_cases(pair) if pair.candidate.run_id in partial else pair for pair in pairs]
         pairs += self._prompt_pairs([record for record in records if record.scenario == SCHEMA_ALONE])
-        return self.compare(Chosen(pairs=pairs, hidden=hidden)) if pairs else None
+        return self.compare(pairs, hidden) if pairs else None
 
     def _default_baseline(self, run: RecordedRun) -> RecordedRun | None:
         return selection.default_baseline(run, self.archive, self.settings.policy)
@@ -423,7 +416,7 @@ class RecordedComponent:
         """Compare each complete run with the earlier runs of its series. Return None if no run has an earlier one."""
         self.archive.add(records)
         pairs = [pair for record in records if (pair := self.drift_pair(record)) is not None]
-        return drifted(self.component.name, pairs, rules_for(self.settings, records[0])) if pairs else None
+        return drifted(pairs, rules_for(self.settings, records[0])) if pairs else None
 
     def with_drift(self, records: Sequence[Record], is_rerun: Sequence[bool]) -> list[Record]:
         """Return the records with `drift` set (None if untested). Print a warning for each model that drifted."""
@@ -475,21 +468,17 @@ class RecordedComponent:
 
 
 def _independent_runs(record: Record, runs: Iterable[Record]) -> tuple[Record, ...]:
-    """Return the runs whose outputs cannot be copies of those of a record or of each other."""
-    drawn = [record]
-    for run in runs:
-        if not any(_may_be_copied(run, earlier) for earlier in drawn):
-            drawn.append(run)
-    return tuple(drawn[1:])
+    """Return the runs whose outputs cannot be copies of those of a record or of each other.
 
-
-def _may_be_copied(run: Record, earlier_run: Record) -> bool:
-    """Return whether the outputs of a run may be copies of those of an earlier run.
-
-    That is so for replay, and for equal seeds if the model honours seeds.
+    Outputs may be copies if a run is replayed, or if two runs have the same seed and the model honours seeds.
     """
-    keeps_to_seeds = run.settings is not None and "seed" not in run.settings.unavailable
-    return run.provider == "replay" or (keeps_to_seeds and run.seed == earlier_run.seed)
+    drawn, seeds = list[Record](), {record.seed}
+    for run in runs:
+        keeps_to_seeds = run.settings is not None and "seed" not in run.settings.unavailable
+        if run.provider != "replay" and not (keeps_to_seeds and run.seed in seeds):
+            drawn.append(run)
+            seeds.add(run.seed)
+    return tuple(drawn)
 
 
 def _of_asked_cases(pair: Pair) -> Pair:
@@ -508,10 +497,10 @@ def drifts_in(result: ComparisonResult | None) -> dict[str, Drift]:
     return drifts
 
 
-def drifted(skill: str, pairs: Sequence[Pair], rules: VerdictRules) -> ComparisonResult:
+def drifted(pairs: Sequence[Pair], rules: VerdictRules) -> ComparisonResult:
     """Compare runs with earlier runs of the same prompt. The verdict on a change that is not drift is inconclusive."""
     pairs = [comparability.without_unstable(pair, rules.unstable_cases, rules.primary_metric) for pair in pairs]
-    result = compare_records(skill, pairs, rules)
+    result = compare_records(pairs, rules)
     compared = zip(result.models, map(measure_pair, pairs), strict=True)
     models = [_only_drift(model, measured, rules.primary_metric) for model, measured in compared]
     return result.model_copy(update={"models": models})

@@ -228,13 +228,13 @@ def rank_models(
         if model.usd_per_1000_cases is not None:
             costs[name] = model.usd_per_1000_cases
     family = [measured[name] for name in sorted(measured, key=lambda name: (-scores[name], costs[name], name))]
-    contrasts = _contrasts(skill, [shared[model.model_id] for model in family], rules)
+    contrasts = _contrasts([shared[model.model_id] for model in family], rules)
     pairs = [pair for pair in contrasts if not {pair.higher, pair.lower} & hidden_ids]
     models = [model for model in family if model.model_id not in hidden_ids]
     worse = {pair.lower for pair in pairs if pair.higher == models[0].model_id and pair.significant}
     added = {}
     for pair in prompts:  # one prompt effect per model, each a family of its own
-        (result,) = compare_records(skill, [pair], rules, fields=False).models
+        (result,) = compare_records([pair], rules, fields=False).models
         primary = _primary(result, metric)
         added[result.model_id] = None if primary is None else PromptEffect.view(primary)
     rows, names = [], [model.model_id for model in models]
@@ -327,7 +327,7 @@ def _score(record: Record, metric: str) -> Score | None:
     )
 
 
-def _contrasts(skill: str, models: Sequence[Pair], rules: VerdictRules) -> list[Contrast]:
+def _contrasts(models: Sequence[Pair], rules: VerdictRules) -> list[Contrast]:
     """Return the contrast of each pair of `models`, which are sorted by score, the best first."""
     couples = list(combinations(models, 2))
     pairs = [
@@ -339,7 +339,7 @@ def _contrasts(skill: str, models: Sequence[Pair], rules: VerdictRules) -> list[
         )
         for higher, lower in couples
     ]
-    results = compare_records(skill, list(map(comparability.mark_concurrent, pairs)), rules, fields=False).models
+    results = compare_records(list(map(comparability.mark_concurrent, pairs)), rules, fields=False).models
     primaries = [_primary(result, rules.primary_metric) for result in results]
     # two-sided, because the scores also select which model is lower
     p_values = [1.0 if primary is None or primary.p is None else min(1.0, 2 * primary.p) for primary in primaries]
@@ -606,7 +606,7 @@ def history_of(skill: str, by_model: Mapping[str, Sequence[Pair]], rules: Verdic
     families = by_key((pair.candidate.skill_version, pair) for pair in judged)
 
     def compared(pairs: Sequence[Pair]) -> list[ModelVerdict]:
-        return compare_records(skill, pairs, rules).models
+        return compare_records(pairs, rules).models
 
     steps = {
         model.candidate.run_id: Step.of(model, rules.primary_metric)

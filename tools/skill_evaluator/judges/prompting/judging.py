@@ -4,7 +4,7 @@ import datetime
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,7 +20,7 @@ from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, c
 from skill_evaluator.judges.workflows.requests import BatchJudgeRequest, JudgeRequest
 from skill_evaluator.library.config import Model, Price, select_models
 from skill_evaluator.library.options import words_of
-from skill_evaluator.providers import key_note, read_configuration, refuse_unbatched
+from skill_evaluator.providers import read_configuration, refuse_unbatched
 from skill_evaluator.providers.base import Failure, Request
 from skill_evaluator.runner import journal, prices
 from skill_evaluator.runner.engine import make_calls
@@ -437,9 +437,8 @@ class JudgeSession(Session):
         judges = []
         for model in self.models:
             kind = self.configuration.kinds[model.provider]
-            key = key_note(model, kind, self.configuration.keys)
-            amounts = asdict(prices.estimate(sizes, model, kind, self.request.replicates, batch=batch))
-            judges.append(prices.ModelEstimate(model_id=model.id, provider=model.provider, key=key, **amounts))
+            amounts = prices.estimate(sizes, model, kind, self.request.replicates, batch=batch)
+            judges.append(prices.ModelEstimate.of(model, kind, self.configuration.keys, amounts))
         notes = [*task.notes, *([prices.COST_OF_BATCHES] if batch else [])]
         return JudgeRunSize(judging=self.planned(task), judges=judges, notes=notes)
 

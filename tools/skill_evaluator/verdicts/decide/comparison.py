@@ -43,7 +43,6 @@ from skill_evaluator.verdicts.decide.results import (
 from skill_evaluator.verdicts.decide.rules import (
     ACCEPTED_SHARE,
     MOSTLY,
-    Losses,
     VerdictRules,
     amount_reasons,
     amount_results,
@@ -55,7 +54,6 @@ from skill_evaluator.verdicts.decide.rules import (
     measure_verdict,
     model_verdict,
     verdict_on,
-    verdict_with_losses,
 )
 
 Results = Sequence[MeasureResult]
@@ -228,10 +226,9 @@ def _remedy(measure: Measure, effect: Effect, compared: Compared, rules: Verdict
     return f"{', or '.join(ways)} would decide it, if the difference stays"
 
 
-def _reasons_of(
-    compared: Compared, results: Results, losses: Losses, coverage: float, rules: VerdictRules
-) -> Iterator[str]:
-    common = compared.common
+def _reasons_of(compared: Compared, results: Results, losses: Sequence[str], rules: VerdictRules) -> Iterator[str]:
+    """Yield the reasons for the verdict on a model. `losses` are the reasons from losses that its means may hide."""
+    common, coverage = compared.common, compared.coverage
     if compared.pair.baseline is None:
         yield compared.pair.absent
         return
@@ -249,7 +246,7 @@ def _reasons_of(
         yield f"one case cannot show the effect of chance: {_more_than_one_case(compared.pair)}"
     weighed = [result for result in results if result.kind == "accuracy" or result.tier != "advisory"]
     yield from _lift(compared.pair, results)
-    yield from _reasons_of_losses(losses, results, rules)
+    yield from losses
     yield from _reasons_of_measures(weighed, rules)
     yield from filter(None, [less_repeatable(results)])
     yield from map("; ".join, _open_measures(compared, results, rules))
@@ -266,8 +263,8 @@ def _reasons_of(
         yield f"{counted(len(left_out), 'case')} left out: {listed(left_out)}"
 
 
-def _remedy_of(compared: Compared, results: Results, coverage: float, rules: VerdictRules) -> str | None:
-    if coverage < rules.required_coverage:
+def _remedy_of(compared: Compared, results: Results, rules: VerdictRules) -> str | None:
+    if compared.coverage < rules.required_coverage:
         return _MISSING
     if _is_of_one_case(results):
         return _more_than_one_case(compared.pair)
@@ -300,28 +297,44 @@ def _lift(pair: Pair, results: Results) -> Iterator[str]:
                 yield f"{result.metric}: {with_prompt}, without {result.baseline:.3f}"
 
 
-def falls_of(losses: Losses) -> list[Fall]:
+def falls_of(results: Results) -> list[Fall]:
     """Return each lost field as (path, means before and after as text), the largest drop first."""
-    lost = sorted(losses.fields, key=lambda result: result.difference or 0.0)
+    lost = sorted((one for one in results if one.harmed), key=lambda result: result.difference or 0.0)
     return [(one.metric, f"{one.baseline:.3f} → {one.candidate:.3f}") for one in lost]
 
 
-def _reasons_of_losses(losses: Losses, results: Results, rules: VerdictRules) -> Iterator[str]:
-    if falls := falls_of(losses):
-        fields, harm = counted(len(falls), "field"), f"{rules.policy.harm:g}"
-        yield f"{fields} lost more than {harm}, which alone is a regression: {joined_falls(falls)}"
-    if critical := losses.critical_cases:
-        yield f"{counted(len(critical), 'critical case')} lost more than {rules.policy.harm:g}: {_falls(critical)}"
+def _with_losses(
+    verdict: VerdictName,
+    results: Results,
+    cases: Sequence[CaseChange],
+    since: SinceAccepted | None,
+    failed_run: str | None,
+    rules: VerdictRules,
+) -> tuple[VerdictName, list[str]]:
+    """Return the verdict on a model, lowered by losses that means over cases may hide, and the reasons.
+
+    `cases` are the lost cases. `failed_run` is the id of an earlier run of the candidate's version that regressed.
+    """
+    lowered, reasons, harm = verdict, list[str](), f"{rules.policy.harm:g}"
+    if cases and verdict in ("improved", "unchanged"):
+        lowered = "inconclusive"
+    if falls := falls_of(results):
+        lowered, fields = "regressed", counted(len(falls), "field")
+        reasons.append(f"{fields} lost more than {harm}, which alone is a regression: {joined_falls(falls)}")
+    if critical := [case for case in cases if case.case_id in rules.critical_cases]:
+        lowered = "regressed"
+        reasons.append(f"{counted(len(critical), 'critical case')} lost more than {harm}: {_falls(critical)}")
     better = {result.verdict or "" for result in results if result.tier == "critical"} & {"improved", "unchanged"}
-    if losses.cases and better:
-        lost = f"{counted(len(losses.cases), 'case')} lost more than {rules.policy.harm:g}"
-        yield f"not called {min(better)}, since {lost}: {_falls(losses.cases)}"
-    since = losses.since_accepted
+    if cases and better:
+        lost = f"{counted(len(cases), 'case')} lost more than {harm}"
+        reasons.append(f"not called {min(better)}, since {lost}: {_falls(cases)}")
     if since is not None and since.verdict == "regressed":
-        interval = f"{since.ci95[0]:+.3f} to {since.ci95[1]:+.3f}"
-        yield f"{since.metric}: {since.difference:+.3f} ({interval}) by all changes since {since.version}"
-    if losses.earlier_run is not None:
-        yield f"run {losses.earlier_run} of this version regressed, and the runs since do not exclude that drop"
+        lowered, interval = "regressed", f"{since.ci95[0]:+.3f} to {since.ci95[1]:+.3f}"
+        reasons.append(f"{since.metric}: {since.difference:+.3f} ({interval}) by all changes since {since.version}")
+    if failed_run is not None:
+        lowered = "regressed" if verdict == "inconclusive" else lowered
+        reasons.append(f"run {failed_run} of this version regressed, and the runs since do not exclude that drop")
+    return lowered, reasons
 
 
 def _reasons_of_measures(results: Results, rules: VerdictRules) -> Iterator[str]:
@@ -381,7 +394,6 @@ FAMILY = "the measures of equal weight, of all models (Benjamini-Hochberg)"
 
 
 def compare_records(
-    skill: str,
     pairs: Sequence[Pair],
     rules: VerdictRules,
     left_out: Mapping[str, str] | None = None,
@@ -404,7 +416,7 @@ def compare_records(
     changes = _changes_since_accepted(family, rules)[: len(pairs)]
     models = [_model(*changed, rules, comparable) for changed in zip(compared, changes, strict=True)]
     return ComparisonResult(
-        skill=skill,
+        skill=rules.skill,
         verdict=component_verdict(model.verdict for model in models),
         alpha=rules.alpha,
         family=FAMILY,
@@ -476,8 +488,8 @@ def _failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
 
 
 def _model(compared: Compared, since_accepted: SinceAccepted | None, rules: VerdictRules, models: int) -> ModelVerdict:
-    pair, common, coverage = compared.pair, compared.common, _coverage(compared)
-    covered = coverage >= rules.required_coverage
+    pair, common = compared.pair, compared.common
+    covered = compared.coverage >= rules.required_coverage
     results = [_result(measure, compared, rules, models if covered else None) for measure in compared.measured]
     amounts = amount_results(compared, rules, covered=covered)
     verdict: VerdictName = "incomparable"
@@ -487,38 +499,32 @@ def _model(compared: Compared, since_accepted: SinceAccepted | None, rules: Verd
     is_tested = covered and verdict != "incomparable"
     primary = compared.primary(rules.primary_metric)
     cases = Cases() if common.barriers else named_cases(common, primary, rules)
-    lost = tuple(case for case in cases.broke if covered and case.before - case.after > rules.policy.harm)
-    losses = Losses(
-        fields=tuple(one for one in results if one.harmed),
-        cases=lost,
-        critical_cases=tuple(case for case in lost if case.case_id in rules.critical_cases),
-        earlier_run=_failed_before(pair, rules, models) if is_tested else None,
-        since_accepted=since_accepted,
-    )
-    verdict = verdict_with_losses(verdict, losses)
+    lost_cases = [case for case in cases.broke if covered and case.before - case.after > rules.policy.harm]
+    failed_run = _failed_before(pair, rules, models) if is_tested else None
+    verdict, losses = _with_losses(verdict, results, lost_cases, since_accepted, failed_run, rules)
     open_amounts = (one for one in amounts if one.tier == "critical" and one.verdict == "inconclusive")
-    remedy = _remedy_of(compared, results, coverage, rules) or next(amount_reasons(open_amounts, 0), None)
+    remedy = _remedy_of(compared, results, rules) or next(amount_reasons(open_amounts, 0), None)
     return ModelVerdict(
         model_id=pair.candidate.model_id,
         verdict=verdict,
-        coverage=round(coverage, 6),
+        coverage=round(compared.coverage, 6),
         metrics=[result for result in results if result.kind != "field"],
         fields=[result for result in results if result.kind == "field"],
         amounts=amounts,
         cases=cases,
-        lost_fields=[one.metric for one in losses.fields],
-        lost_cases=[case.case_id for case in losses.cases],
+        lost_fields=[one.metric for one in results if one.harmed],
+        lost_cases=[case.case_id for case in lost_cases],
         since_accepted=since_accepted,
         baseline_runs=1 + len(pair.baseline_again),
         candidate_runs=1 + len(pair.candidate_again),
         baseline=None if pair.baseline is None else RunSummary.of(pair.baseline, beside=pair.candidate),
         candidate=RunSummary.of(pair.candidate),
         reasons=[
-            *_reasons_of(compared, results, losses, coverage, rules),
+            *_reasons_of(compared, results, losses, rules),
             *amount_reasons(amounts, pair.candidate.planned),
             *pair.skipped_notes,
         ],
-        falls=falls_of(losses),
+        falls=falls_of(results),
         remedy=remedy if verdict == "inconclusive" else None,
         unproved_judge=_deciding_judge(compared, results, verdict),
         served=None if pair.baseline is None else comparability.served_change(pair.baseline, pair.candidate),
@@ -530,20 +536,6 @@ def _deciding_judge(compared: Compared, results: Results, verdict: VerdictName) 
     others = (one for one in results if (one.metric, one.kind) not in judged)
     suffices = any(one.harmed or (one.tier != "advisory" and one.verdict == "regressed") for one in others)
     return None if verdict == "regressed" and suffices else compared.judge
-
-
-def _coverage(compared: Compared) -> float:
-    """Return the lowest share: completion of the candidate, of the baseline, or comparable cases.
-
-    The last is the share of the baseline's cases that are comparable, without cases that are not applicable to the
-    candidate. Without a baseline, return the candidate's completion.
-    """
-    pair = compared.pair
-    if pair.baseline is None:
-        return pair.candidate.coverage
-    wanted = [case for case in pair.baseline.per_case if case.case_id not in pair.candidate.not_applicable]
-    share = len(compared.common.cases) / max(1, len(wanted))
-    return min(pair.candidate.coverage, pair.baseline.coverage, share)
 
 
 def _result(measure: Measure, compared: Compared, rules: VerdictRules, models: int | None) -> MeasureResult:

@@ -264,14 +264,6 @@ def samples(record: Record) -> bool:
     return record.settings is not None and record.settings.profile == "sampled" and record.provider != "replay"
 
 
-def day_variance(pair: Pair, before: ArmStatistics) -> float:
-    """Return the variance that two different days add to the difference. Return 0 if the runs are interleaved."""
-    if pair.is_beside:
-        return 0.0
-    runs = 1 / (1 + len(pair.baseline_again)) + 1 / (1 + len(pair.candidate_again))
-    return runs * (comparability.RUN_SD * before.slope) ** 2
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measure:
     """A metric, field or amount with its scores by case in baseline and candidate.
@@ -302,8 +294,11 @@ class Measure:
 
     @cached_property
     def day_variance(self) -> float:
-        """The variance that two different days add to the difference."""
-        return 0.0 if self.pair is None else day_variance(self.pair, self.before)
+        """The variance that two different days add to the difference. It is 0 if the runs are interleaved."""
+        if self.pair is None or self.pair.is_beside:
+            return 0.0
+        runs = 1 / (1 + len(self.pair.baseline_again)) + 1 / (1 + len(self.pair.candidate_again))
+        return runs * (comparability.RUN_SD * self.before.slope) ** 2
 
     @property
     def is_sampled(self) -> bool:
@@ -383,6 +378,19 @@ class Compared:
     measured: tuple[Measure, ...] = ()
     amounts: Mapping[str, Measure | str] = field(default_factory=dict)
     tests: Mapping[Measure, tuple[float, int]] = field(default_factory=dict)
+
+    @property
+    def coverage(self) -> float:
+        """The lowest share: completion of the candidate, of the baseline, or comparable cases.
+
+        The last is the share of the baseline's cases that are comparable, without cases that are not applicable to the
+        candidate. Without a baseline, it is the candidate's completion.
+        """
+        baseline, candidate = self.pair.runs
+        if baseline is None:
+            return candidate.coverage
+        wanted = [case for case in baseline.per_case if case.case_id not in candidate.not_applicable]
+        return min(candidate.coverage, baseline.coverage, len(self.common.cases) / max(1, len(wanted)))
 
     @property
     def judge(self) -> str | None:

@@ -15,16 +15,7 @@ from skill_evaluator.records.summaries import MIN_LABELS
 from skill_evaluator.stats import ROUNDING, rounded
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.measuring import FREE, Compared, Effect, Measure
-from skill_evaluator.verdicts.decide.results import (
-    AMOUNT_NAMES,
-    AmountResult,
-    CaseChange,
-    ComparisonResult,
-    MeasureResult,
-    Missing,
-    SinceAccepted,
-    crosses,
-)
+from skill_evaluator.verdicts.decide.results import AMOUNT_NAMES, AmountResult, ComparisonResult, Missing, crosses
 
 MOSTLY = 0.9  # share of outputs that must be right before, and wrong after, for a lost measure
 _MAX_LEFT = 0.5  # share of a lost measure's outputs that may still be right, if cases and replicates suffice
@@ -130,11 +121,20 @@ def verdict_on(compared: Compared, measure: Measure, q: float | None, rules: Ver
 
 
 def limited_verdict(verdict: VerdictName, compared: Compared, measure: Measure, rules: VerdictRules) -> VerdictName:
-    """Return the verdict on a measure, or *inconclusive* if its judge or its outputs do not support the verdict."""
+    """Return the verdict on a measure, or *inconclusive* if its judge or its outputs do not support the verdict.
+
+    *improved* requires that half of the candidate's planned outputs could be read. *unchanged* requires half of both
+    versions' outputs, and a score that could fall by more than the tolerance. An unreadable output counts 0, so a
+    regression needs neither.
+    """
     tolerance, is_critical = rules.tolerance(measure), rules.is_critical(measure)
     verdict = judged_verdict(verdict, measure, compared.pair, rules.policy.harm)
     verdict = bounded_verdict(verdict, measure.missing, tolerance, rules.required_coverage if is_critical else 0.0)
-    return supported_verdict(verdict, compared, measure, rules)
+    if verdict not in ("improved", "unchanged"):
+        return verdict
+    before, after = (read >= MIN_USABLE * planned for read, planned in compared.common.outputs)
+    has_room = rules.has_room(measure.name, tolerance, measure.before.mean)
+    return verdict if after and (verdict == "improved" or (before and has_room)) else "inconclusive"
 
 
 def measure_verdict(
@@ -187,19 +187,6 @@ def judged_verdict(verdict: VerdictName, measure: Measure, pair: Pair, harm: flo
     return verdict if stands else "inconclusive"
 
 
-def supported_verdict(verdict: VerdictName, compared: Compared, measure: Measure, rules: VerdictRules) -> VerdictName:
-    """Return the verdict on a measure if enough outputs could be read. Otherwise return *inconclusive*.
-
-    *improved* requires half of the candidate's planned outputs. *unchanged* requires half of both versions' outputs,
-    and a score that could fall by more than the tolerance. A regression always holds: an unreadable output counts 0.
-    """
-    if verdict not in ("improved", "unchanged"):
-        return verdict
-    before, after = (read >= MIN_USABLE * planned for read, planned in compared.common.outputs)
-    has_room = rules.has_room(measure.name, rules.tolerance(measure), measure.before.mean)
-    return verdict if after and (verdict == "improved" or (before and has_room)) else "inconclusive"
-
-
 def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:
     """Return the verdict on a model from the tier and the verdict of each of its measures.
 
@@ -214,17 +201,6 @@ def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:
     if "incomparable" in critical:
         return "incomparable"
     return "improved" if "improved" in critical else "unchanged"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Losses:
-    """Losses that means over cases may hide: lost fields and cases, an earlier regression, and a gradual drop."""
-
-    fields: tuple[MeasureResult, ...] = ()
-    cases: tuple[CaseChange, ...] = ()
-    critical_cases: tuple[CaseChange, ...] = ()
-    earlier_run: str | None = None  # the id of a run of the same version that regressed
-    since_accepted: SinceAccepted | None = None
 
 
 def has_collapsed(measure: Measure, models: int) -> bool:
@@ -250,15 +226,6 @@ def is_harmed_everywhere(measure: Measure, harm: float) -> bool:
     # with three cases a t-test finds drops of different size less significant than equal drops
     falls = measure.before.means - measure.after.means
     return len(falls) >= _MIN_LOST_CASES and bool((falls > harm + ROUNDING).all())
-
-
-def verdict_with_losses(verdict: VerdictName, losses: Losses) -> VerdictName:
-    """Return the verdict on a model, lowered to *regressed* or *inconclusive* by losses that its means hide."""
-    crept = losses.since_accepted is not None and losses.since_accepted.verdict == "regressed"
-    fell_before = losses.earlier_run is not None and verdict == "inconclusive"
-    if losses.fields or losses.critical_cases or crept or fell_before:
-        return "regressed"
-    return "inconclusive" if verdict in ("improved", "unchanged") and losses.cases else verdict
 
 
 def component_verdict(models: Iterable[VerdictName]) -> VerdictName:

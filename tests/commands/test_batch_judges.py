@@ -51,4 +51,4 @@ def test_direct_judge_run_is_not_resumed_in_batches(library: JudgingLibrary) -> 
     library.models({"id": "openai-model", "provider": "openai", "base_url": "http://127.0.0.1:9/v1"})
     library.judge("score", *JUDGE, env=KEYS)
     refused = library.judge("score", *JUDGE, "--batch", "--judge-run", str(library.judging()), env=KEYS)
-    assert (refused.code, "it was started without it" in refused.err) == (2, True), refused
+    assert (refused.code, "was started without --batch" in refused.err) == (2, True), refused

@@ -89,8 +89,8 @@ def corrected_rate(reported: Estimate, sensitivity: Estimate, specificity: Estim
     undefined. If TPR + TNR ≤ 1, return an estimate with the value None.
 
     Rogan and Gladen 1978 (doi:10.1093/oxfordjournals.aje.a112510). The interval is a bootstrap: each rate is drawn from
-    Beta(count + ½, n − count + ½). A draw with TPR + TNR ≤ 1 gives a uniform value in [0, 1]. The interval is extended
-    to contain the value, and to begin at 1 − u or below and end at u or above, with u = `stats.unseen_share(n)`.
+    Beta(count + ½, n − count + ½). A draw with TPR + TNR ≤ 1 gives a uniform value in [0, 1]. The interval is widened
+    until it contains the value, begins at most at 1 − u and ends at least at u, with u = `stats.unseen_share(n)`.
 
     >>> true = corrected_rate(rate(30, 100), rate(45, 50), rate(90, 100))
     >>> round(true.value, 3), [round(bound, 2) for bound in true.ci95]
@@ -205,9 +205,9 @@ def cohen_kappa(table: Floats, weighting: Weighting = "nominal") -> Estimate:
     both raters always chose the same category.
 
     Cohen 1960 (doi:10.1177/001316446002000104) and 1968 (doi:10.1037/h0026256). The interval is computed on Fisher's z
-    scale. The standard error by Fleiss, Cohen and Everitt 1969 (doi:10.1037/h0028106) is combined with the effect of
-    half a unit that changes from agreement to full disagreement. If κ is ±1, the interval assumes that the share
-    `stats.unseen_share(n)` of the units changes in this way.
+    scale. Its error is √(s² + d²): s is the standard error by Fleiss, Cohen and Everitt 1969 (doi:10.1037/h0028106), d
+    the effect on κ if half a unit changes from agreement to full disagreement. If κ is ±1, the width is the effect if
+    the share `stats.unseen_share(n)` of the units changes.
     """
     import numpy as np
 
@@ -268,7 +268,7 @@ def spearman(x: Sequence[float], y: Sequence[float]) -> Estimate:
 
     Both are None for fewer than four pairs of values or if one variable is constant. The interval is computed on
     Fisher's z scale with the standard error √((1 + ρ² ÷ 2) ÷ (n − 3)): Bonett and Wright 2000 (doi:10.1007/BF02294183).
-    If ρ is ±1, it is the interval of the next possible ρ (two neighbouring ranks exchanged), extended to ρ.
+    If ρ is ±1, it is the interval of the nearest other ρ (two neighbouring ranks exchanged), extended to ρ.
     """
     n = len(x)
     if n < 4 or len(set(x)) < 2 or len(set(y)) < 2:

@@ -83,7 +83,7 @@ def _unusable_judge(lines: Sequence[judging.StoredLine]) -> judging.NoUsableOutp
 
 
 def _highest_score(criterion: str, units: Sequence[Unit], declared: int | None) -> int:
-    """Return `declared` or, if None, the end of the shortest scale that contains all scores."""
+    """Return `declared` or, if it is None, the smallest of 3, 5 and 10 that no score exceeds."""
     scores = (score for unit in units for score in (*unit.people, *(unit.requests[0] if unit.verdict else ())))
     highest = max(score or 1 for score in scores)
     if declared is not None and highest > declared:
@@ -267,7 +267,7 @@ def probe_biases(
 
 
 def _values_by_item(units: Iterable[Unit]) -> dict[str, float]:
-    """Return the judge's score of each output, or its preference (0 to 1) for the output that `with_probe` changes."""
+    """Return the score by item id; for a pair, the preference (0 to 1) for the output that `with_probe` changes."""
     return {
         unit.line.id: unit.verdict if isinstance(unit.line, ScoredItem) else _preference(unit, _worse_output(unit.line))
         for unit in units
@@ -389,7 +389,7 @@ def alerts_of(
 def _measured_errors(
     judge: judging.JudgeRecord, prompts: Sequence[PromptIdentity], calibration: results.JudgeCalibration | None
 ) -> tuple[Mapping[str, results.DimensionDetection], str]:
-    """Return the detection by dimension, and the `problem` of an alert on a dimension without a detection."""
+    """Return the judge's detection by dimension, and the reason why other dimensions have none."""
     if calibration is None or calibration.judging is None:
         return {}, "name the results of `judge calibrate --corrupt N` as policy.judge.calibration in settings.yaml"
     measured = {(one.judge, one.record.settings): one.detection for one in calibration.judges if one.record}

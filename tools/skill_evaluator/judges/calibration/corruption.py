@@ -31,7 +31,7 @@ _CLAIMS = (
 
 
 class CorruptedPair(RegressionItem):
-    """A pair with a known defect. `source`: id of the original output. A control has no dimension and no impact."""
+    """A pair with a known defect, or a control (no dimension, no impact). `source`: id of the original output."""
 
     source: str
     corruption: str
@@ -51,7 +51,7 @@ class Corruption(NamedTuple):
 
 
 def corrupt(outputs: Sequence[OutputItem], count: int, seed: int) -> list[CorruptedPair]:
-    """Return up to `count` corrupted pairs of alternating kinds, then up to two controls for each of them."""
+    """Return up to `count` corrupted pairs of alternating kinds, then up to twice as many controls."""
     kinds = [_pairs_of_kind(name, outputs, seed) for name in CORRUPTIONS]
     in_turns = (pair for pairs in zip_longest(*kinds) for pair in pairs if pair is not None)
     corrupted = list(islice(in_turns, count))

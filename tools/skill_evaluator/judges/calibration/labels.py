@@ -172,11 +172,11 @@ def _unique_lines(path: Path, check: Callable[[Any], LineT]) -> Iterator[tuple[i
 class Unit:
     """An item with its human labels (`people`) and a judge's verdicts on one criterion.
 
-    `requests` has a list for each order that was judged, with a verdict for each replicate. `verdict` combines the
-    first replicates: "tie" if the orders differ, None if one of them does not count or if there is none.
+    `requests` has a list for each judged order, with the verdict of each replicate. `verdict` is that of the first
+    replicate: "tie" if the orders differ, None if an order has no verdict that counts.
 
-    For a regression, `requests` has only the majority of each order, and `verdict` is that of the `DimensionResult`: 1
-    (worse), 2 (better), "tie" (same) or "uncertain".
+    For a regression, `requests` has only the majority of each order. `verdict` is 1 (worse), 2 (better), "tie" (same)
+    or "uncertain".
     """
 
     line: LabelledPair | ScoredItem | None = None

@@ -58,7 +58,7 @@ class LabelAgreement(FrozenModel):
 
 
 class BiasResult(FrozenModel):
-    """The bias of a judge's verdicts from one cause. `shift` is from −1 to 1.
+    """The bias of a judge's verdicts from one cause. `shift` is 0 without a bias.
 
     `position`: share of verdicts for the output shown first, minus that for the other output. `length`: preference for
     the longer output of a pair, minus the human one; or ρ of output length and score error. `self_preference`:
@@ -86,7 +86,7 @@ class DimensionDetection(FrozenModel):
 
 
 class DetectionResult(FrozenModel):
-    """A corruption test. `kinds`: detected share by kind of corruption. `unscored`: pairs without a usable output."""
+    """A corruption test. `kinds`: detected share by kind. `unscored`: pairs without usable outputs in both orders."""
 
     dimensions: list[DimensionDetection]
     kinds: dict[Label, Estimate] = {}
@@ -112,7 +112,7 @@ class BatchResult(FrozenModel):
 
 
 class SentenceErrors(FrozenModel):
-    """Counts of verdicts on sentences that hold (`yes`) or not (`no`), and of the right ones. `lost`: not settled."""
+    """Counts of settled verdicts on sentences that hold (`yes`) or do not (`no`). `lost`: unsettled verdicts."""
 
     yes: NonNegativeInt = 0
     yes_right: NonNegativeInt = 0
@@ -133,8 +133,8 @@ class SentenceErrors(FrozenModel):
 class JudgeResult(FrozenModel):
     """The calibration of one judge.
 
-    `sentences` has its errors on `expect` checks by sentence, and over all sentences under the key "". `unusable` is
-    set if no output of the judge counts.
+    `sentences` has its errors on `expect` checks by sentence (at least 30 labels), and under the key "" over all
+    sentences. `unusable` is set if no output of the judge counts.
     """
 
     judge: str

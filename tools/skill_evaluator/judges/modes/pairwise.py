@@ -344,12 +344,12 @@ VERDICTS = "verdicts.jsonl"
 
 
 def verdicts_of(judge: JudgePreferences) -> Iterator[StoredVerdict]:
-    """Yield the lines of verdicts.jsonl: one per order and replicate that was called. Skip items with named outputs."""
+    """Yield the lines of verdicts.jsonl, one per order and replicate. Skip unanswered calls and named outputs."""
     for match in pair_results(judge.matches):
         for replicate, judgements in by_key((one.replicate, one) for one in match.judgements).items():
             *criteria, overall = judgements
             for index, order_judgement in enumerate(overall.orders):
-                if order_judgement.unscored != "not_answered":  # the call was not made
+                if order_judgement.unscored != "not_answered":
                     yield StoredVerdict(
                         id=match.item,
                         judge=judge.judge.model_id,

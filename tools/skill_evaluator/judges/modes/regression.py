@@ -266,8 +266,8 @@ class DimensionResult(FrozenModel):
 
     It is `uncertain` if the orders disagree or one has no usable output. Exception: a regression of high impact in the
     only usable order counts. `by_order`: the majority of the replicates in each order, null without a usable output.
-    `confidence`: the majority's share of the replicates, averaged over both orders; 0.5 if uncertain, 0 without a
-    usable output. `verified` is null unless the verdict is worse.
+    `confidence`: the majority's share of the replicates, averaged over both orders. It is 0.5 if uncertain, 0 if
+    neither order has a usable output. `verified` is null unless the verdict is worse.
     """
 
     dimension: Label
@@ -502,7 +502,7 @@ def _combine_dimension(name: str, answers: Sequence[RegressionAnswer]) -> Dimens
 
 
 def _majority_finding(findings: Sequence[DimensionFinding]) -> tuple[ship_rules.Finding, float] | None:
-    """Return the most frequent verdict and its share; if verdicts tie, *same* and half the share of one of them."""
+    """Return the most frequent verdict and its share; for a tie, *same* and half the share of either verdict."""
     if not findings:
         return None
     (verdict, votes), *others = Counter(finding.verdict for finding in findings).most_common(2)

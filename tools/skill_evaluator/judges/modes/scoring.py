@@ -214,8 +214,8 @@ def _criterion(criterion: Criterion, items: Sequence[ItemScores], lengths: Seque
 
 
 def scores_of(judge: JudgeScores) -> Iterator[StoredScore]:
-    """Yield the lines of scores.jsonl: one per output, criterion and replicate, except for calls that were not made."""
+    """Yield the lines of scores.jsonl, one per output, criterion and replicate. Skip unanswered calls."""
     for item in judge.items:
         for judgement in item.judgements:
-            if judgement.unscored != "not_answered":  # the call was not made
+            if judgement.unscored != "not_answered":
                 yield StoredScore.view(judgement, id=item.id, judge=judge.judge.model_id)

@@ -132,7 +132,7 @@ def _vote(result: Any, item: SentencesItem, name: str) -> Vote:
 def judge_estimate(
     judge: Model, kind: ProviderKind, cases: Iterable[Case], model: Model, replicates: int
 ) -> CostEstimate:
-    """Estimate the maximum cost of judging a model's outputs: of maximum length, with `MAX_VOTES` calls for each."""
+    """Estimate the maximum cost of judging a model's outputs, each of maximum length and judged `MAX_VOTES` times."""
     longest = "x" * (_CHARACTERS_PER_TOKEN * model.params.max_output_tokens)
     shown = [(case.document, case.sentences) for case in cases if case.sentences]
     items = [SentencesItem(input=document, output=longest, sentences=sentences) for document, sentences in shown]
@@ -156,7 +156,7 @@ class SentencesJudge:
         return {"settings": settings_digest(self.model), "sentences": load_prompt("sentences").identity.digest}
 
     def run(self, questions: Iterable[Request], number: int) -> Run:
-        """Build the run of pass `number` over these questions."""
+        """Build the run of a pass, which calls the judge once per question. The first pass has the `number` 1."""
         manifest = Manifest(
             run_id=run_id_of(self.judged_run, "judge", self.model.id, mark=str(number)),
             created=now(),

@@ -93,7 +93,7 @@ def blocking_sentence(dimensions: Sequence[Dimension]) -> str:
 class ShipRules:
     """The rules of `decide`. `one_low`: the decision on one regression of low impact.
 
-    `high_stakes`: a person must always approve. `blocking`: names that block in an item's `regression_dimensions`.
+    `high_stakes`: a person must always approve. `blocking`: blocking dimensions for items that name their dimensions.
     """
 
     dimensions: tuple[Dimension, ...] = field(default_factory=dimensions_of)

@@ -106,16 +106,16 @@ class JudgeRecord(FrozenModel):
 
 
 class NoUsableOutput(FrozenModel):
-    """The number of verdicts by the reason why they do not count, if none counts, and the beginning of one output."""
+    """The reasons why no verdict of a judge counts, each with its number of verdicts. `example`: start of an output."""
 
     unscored: dict[UnscoredReason, NonNegativeInt]
     example: JudgeText = ""
 
 
 def no_usable_output(unscored: Sequence[UnscoredReason | None], texts: Iterable[str]) -> NoUsableOutput | None:
-    """Return the reasons and the beginning of the first text if no verdict of a judge counts, else None.
+    """Return the reasons why no verdict of a judge counts, and the start of the first text. Return None if one counts.
 
-    `unscored` has the reason why a verdict does not count, or None if it counts, for each verdict.
+    `unscored` has an entry for each verdict: the reason why it does not count, or None if it counts.
     """
     reasons = [reason for reason in unscored if reason is not None]
     if not reasons or len(reasons) < len(unscored):
@@ -247,7 +247,7 @@ def resumed_judge_run(planned: JudgeRun, reference: str, out: Path) -> tuple[Jud
         names = listed(changes, _MAX_CHANGES_NAMED)
         raise JudgeError(f"cannot resume {folder}: changed since it began: {names}; start a new judge run")
     if planned.transport == "batch" and earlier.transport != "batch":
-        raise JudgeError(f"cannot resume {folder} with --batch: it was started without it")
+        raise JudgeError(f"{folder} was started without --batch; resume it without --batch")
     return earlier, folder
 
 

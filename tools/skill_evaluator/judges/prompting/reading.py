@@ -139,9 +139,8 @@ def read_judgement(
 ) -> dict[str, Any]:
     """Return the fields of a judgement on one criterion, or `unscored` (the reason) and `detail` if it does not count.
 
-    The fields are `evidence`, `confidence`, `quotes`, the decision under the key `decision` (score or winner) and, if
-    written, `justification` and `suggestion`. `quotes` counts the pieces of evidence that quote one of `texts`, which
-    the judge saw. The parameter `evidence` has the keys that must contain evidence.
+    `members` is the judge's object: `decision` names the key of the score or winner, `evidence` the keys of evidence.
+    The field `quotes` counts the pieces of evidence that quote one of `texts`.
     """
     if isinstance(members, Unscored):
         return {"unscored": members.reason, "detail": members.detail}

@@ -137,7 +137,7 @@ def items_from(path: Path, dimensions: Sequence[str] = ()) -> list[ReviewItem]:
 def select_for_review(judged: Sequence[tuple[ReviewItem, Sequence[str]]], sample: int, seed: int) -> list[ReviewItem]:
     """Return the items with reasons for review, and `sample` random items of `judged`, each with its reasons.
 
-    Random items may be doubtful, too, except pairs of `judge regression`.
+    A pair of `judge regression` with reasons is never among the random items.
     """
     candidates = [item for item, reasons in judged if item.kind != "regression" or not reasons]
     sampled_ids = random.Random(seed).sample([item.id for item in candidates], min(sample, len(candidates)))  # noqa: S311
@@ -463,7 +463,7 @@ class _ReviewHandler(loopback.PageHandler):
     )
 
     def do_GET(self) -> None:  # noqa: N802 (http.server calls this name)
-        """Answer a GET with a file of the page, or with the queue or an item as JSON; store the label of a POST."""
+        """Answer a request: send a file of the page, the queue or an item, or store a label."""
         status, kind = HTTPStatus.OK, "application/json"
         try:
             path, _, query = self.server.path_inside(self).partition("?")

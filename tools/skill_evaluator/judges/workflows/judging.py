@@ -262,7 +262,7 @@ def _is_settled(decision: Decision) -> bool:
 
 
 def _cascade_result(ids: Sequence[str], cheap: Sequence[Decision], strong: Sequence[Decision]) -> CascadeResult:
-    """Build a cascade's result from the last decision on each item. If it is doubtful, people decide instead."""
+    """Build a cascade's result from the last decision on each item. People decide on the items still in doubt."""
     last = {
         (decision.item, decision.names): (judge, decision)
         for judge, judge_decisions in zip(ids, (cheap, strong), strict=True)

@@ -43,7 +43,7 @@ class LabelledItem(StrictModel):
 class ScoredItem(LabelledItem):
     """An output with human scores by criterion; `model` wrote it."""
 
-    scores: dict[Label, Scores] = Field(min_length=1, description="by criterion a score, or one score of each person")
+    scores: dict[Label, Scores] = Field(min_length=1, description="by criterion, a score or one score per person")
     output: str | None = None
     source: str | None = None
     reference: str | None = None
@@ -61,10 +61,10 @@ class LabelledPair(LabelledItem):
     """Two outputs for one input and the output that people prefer, overall or by criteria."""
 
     human: Winner | None = Field(default=None, description="the output that people prefer, or tie")
-    criteria: dict[Label, Winner] = Field(default={}, description="the same by each criterion of a rubric")
+    criteria: dict[Label, Winner] = Field(default={}, description="the preferred output by criterion")
     output_1: str | None = None
     output_2: str | None = None
-    model_1: Label | None = Field(default=None, description="who wrote output 1")
+    model_1: Label | None = Field(default=None, description="the model that wrote output 1")
     model_2: Label | None = None
     mode: ClassVar[LabelMode] = "pairwise"
     requests: ClassVar[int] = len(ORDERS)
@@ -85,7 +85,7 @@ class LabelledPair(LabelledItem):
 class RegressionLabel(StrictModel):
     """The human finding about a pair in one dimension; a worse candidate may have an impact."""
 
-    id: Label = Field(min_length=1, description="that of the pair")
+    id: Label = Field(min_length=1, description="the id of the pair")
     dimension: Label = Field(min_length=1)
     human: Finding
     impact: Impact | None = None
@@ -95,7 +95,7 @@ class SentenceLabel(LabelledItem):
     """The human verdict on whether a sentence holds for an output; `id` is the output's id."""
 
     sentence: str = Field(min_length=1)
-    human: bool = Field(strict=True, description="whether it holds")
+    human: bool = Field(strict=True, description="whether the sentence holds")
     output: str = Field(min_length=1)
 
 

@@ -341,10 +341,10 @@ def _lines(path: Path, model: type[ModelT]) -> Iterator[tuple[int, ModelT]]:
 
 
 def export_labels(queue: ReviewQueue, path: Path) -> tuple[int, int, int]:
-    """Write people's labels to a file of labels: the majority answer on pairs, and all scores of outputs.
+    """Write the reviewers' labels to a file of labels: the majority answer on pairs, all scores of outputs.
 
-    They replace the file's labels of the same items. Return three numbers: exported labels, questions without a
-    majority, and labelled items that are not exported because they are not random (`is_random`). Raise JudgeError for
+    Earlier labels of these items in the file are replaced. Return three numbers: exported labels, questions without a
+    majority, and labelled items that are skipped because they are not random (`is_random`). Raise JudgeError for
     invalid lines, StorageError if writing fails.
     """
     items = queue.items()

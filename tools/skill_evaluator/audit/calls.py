@@ -297,7 +297,8 @@ def run_audit(drawn: DrawnAudit, watch: Watch) -> AuditResults:
         budget=Budget(max_cost, request.max_calls),
         concurrency=request.concurrency,
     )
-    failures = make_calls(session, runs, drawn.request)
+    requests = drawn.requests()
+    failures = make_calls(session, [(run, requests) for run in runs])
     stopped = {run.model.id: failures[run.manifest.run_id] for run in runs}
     return AuditResults(
         drawn=drawn,

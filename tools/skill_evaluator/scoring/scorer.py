@@ -36,7 +36,6 @@ _MAX_AHEAD = 32  # outputs sent to the workers before waiting for the first
 _MAX_CASES_AHEAD = 4
 _MAX_FAULT_CASES = 5
 _MAX_MESSAGE_CHARS = 300
-_MAX_PENDING = 256  # outputs; reached only if thousands of outputs arrive at once
 
 
 @dataclass(slots=True)
@@ -55,7 +54,7 @@ class _CaseScores:
 
 
 class Scorer:
-    """Scores the replicates of one run as they arrive. Each call may be added once.
+    """Scores the replicates of one run. Each call may be added once.
 
     `scores` may also have cases of other runs. `replicates` is the number of planned calls per case.
     """
@@ -71,8 +70,8 @@ class Scorer:
         self._retries = 0
         self._answers: dict[Call, str] = {}
 
-    def add(self, replicate: Replicate) -> Future[Scored] | None:
-        """Count and begin to score a replicate. Return a future to await if over 256 texts are pending, else None."""
+    def add(self, replicate: Replicate) -> None:
+        """Count and begin to score a replicate. Wait while more than 32 texts are pending."""
         case, completion, index = self._cases[replicate.call.case_id], replicate.completion, replicate.call.replicate
         self._retries += replicate.attempts - 1
         self._answers[replicate.call] = replicate.digest
@@ -81,7 +80,7 @@ class Scorer:
             self._faults.setdefault((failure.kind, failure.reason), {})[replicate.call] = failure.message
         if completion is None:
             case.failed.update({} if failure is None else {index: failure.kind})
-            return None
+            return
         served = completion.served_model
         self._completed.append(CompletedCall(case.case.id, completion.usage, replicate.latency_s, served))
         digest = case.texts[index] = _digest(completion.text)
@@ -91,16 +90,13 @@ class Scorer:
             scoring = case.scores[digest] = self._scores.begin(case.case.id, completion.text)
             if isinstance(scoring, Future):
                 self._pending.append((case, digest, scoring))
-        while self._pending and (first := self._pending[0][-1]).done() and not first.exception():
-            self._settle_first()  # an exception is raised when the scorecard is made
-        return self._pending[0][-1] if len(self._pending) > _MAX_PENDING else None
+        while len(self._pending) > _MAX_AHEAD:
+            self._settle_first()
 
     def add_all(self, replicates: Iterable[Replicate]) -> None:
-        """Count replicates and begin to score them. Wait while more than 32 texts are pending."""
+        """Count replicates and begin to score them."""
         for replicate in replicates:
             self.add(replicate)
-            while len(self._pending) > _MAX_AHEAD:
-                self._settle_first()
 
     def by_replicate(self, case_id: str) -> dict[int, Scored]:
         """Return the scores of a case's outputs by replicate index. Calls that returned no output are absent."""

@@ -35,8 +35,7 @@ from skill_evaluator.runner.engine import make_calls
 from skill_evaluator.runner.prices import Priced, call_cost, hit_rate, price_of
 from skill_evaluator.runner.schedule import Budget, Replicate
 from skill_evaluator.runner.session import Session, Watch, with_keys
-from skill_evaluator.scoring.answers import Scored, wait_for
-from skill_evaluator.scoring.scorer import open_scores
+from skill_evaluator.scoring.scorer import Scored, open_scores, wait_for
 from skill_evaluator.stats import by_key, quantile, total_or_none
 from skill_evaluator.text import counted
 

@@ -41,7 +41,7 @@ from skill_evaluator.runner.schedule import Budget
 from skill_evaluator.runner.session import Session, Watch, with_keys
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.recording import Recorder
-from skill_evaluator.scoring.scorer import Scorer, open_scores
+from skill_evaluator.scoring.scorer import open_scores, score_outcomes
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.component import RunSpread
 from skill_evaluator.verdicts.decide.comparability import common_part
@@ -170,15 +170,13 @@ def call_and_score(planned: Sequence[ComponentRun], inputs: Inputs, watch: Watch
         recorder = Recorder.of(component, inputs)
         finished = []
         for run in runs:
-            scorer = Scorer(scores, run.manifest.cases, run.manifest.replicates)
-            made = made_calls(run.folder, run.manifest, problems=[])  # `make_calls` has printed the problems
-            scorer.add_all(with_progress(made, run.manifest.calls, f"scored outputs of {run.model.id}"))
             failure, judged = failures[run.manifest.run_id], JudgedRun()
-            stopped = str(failure) if failure else None
-            if inputs.judge is not None and stopped is None:
+            if inputs.judge is not None and failure is None:
                 judged = judge_run(run, cases, inputs.judge, session, request.config)
-                scorer.take(judged.scores)
-            stopped, scorecard = stopped or judged.stopped, scorer.scorecard()
+            stopped = str(failure) if failure else judged.stopped
+            made = made_calls(run.folder, run.manifest, problems=[])  # `make_calls` has printed the problems
+            outcomes = with_progress(made, run.manifest.calls, f"scored outputs of {run.model.id}")
+            scorecard = score_outcomes(scores, run.manifest, outcomes, judged.scores)
             run = replace(run, manifest=read_manifest(run.folder))  # the server is written during the calls
             record = recorder.record(run.model, run.manifest, scorecard, stopped=stopped, judge=judged.summary)
             finished.append(Finished(run=run, record=record, record_path=run.folder / RECORD))

@@ -184,7 +184,9 @@ class Engine:
             await self._note_server()
 
     async def _note_server(self) -> None:
-        version = self._redact(await server_version(self._model) or "") or None
+        version, address = None, self._model.base_url
+        if self._model.provider == "openai" and address:
+            version = self._redact(await server_version(address) or "") or None
         renamed = getattr(self._provider, "renamed", {})
         for run in self._runs:
             common = {name: count for name, count in run.fingerprints.most_common(8) if name}

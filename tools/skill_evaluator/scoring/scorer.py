@@ -427,21 +427,6 @@ _MAX_FAULT_CASES = 5
 _MAX_MESSAGE_CHARS = 300
 
 
-@dataclass(slots=True)
-class _CaseScores:
-    case: Case
-    failed: dict[int, str] = field(default_factory=dict)  # the kind of failure by replicate
-    texts: dict[int, bytes] = field(default_factory=dict)  # the digest of the text by replicate
-    scores: dict[bytes, Scored | Future[Scored]] = field(default_factory=dict)  # key: digest of the text
-    unusable: dict[int, Scored] = field(default_factory=dict)  # refused and truncated replicates
-
-    def by_replicate(self) -> dict[int, Scored]:
-        return {
-            index: self.unusable[index] if index in self.unusable else wait_for(self.scores[digest])
-            for index, digest in self.texts.items()
-        }
-
-
 class Scorer:
     """Scores the replicates of one run. Each call may be added once.
 
@@ -452,8 +437,11 @@ class Scorer:
         self._component = scores.component
         self._replicates = replicates
         self._scores = scores
-        self._cases = {case_id: _CaseScores(case) for case_id, case in scores.cases.items() if case_id in case_ids}
-        self._pending: deque[tuple[_CaseScores, bytes, Future[Scored]]] = deque()
+        self._cases = {case_id: case for case_id, case in scores.cases.items() if case_id in case_ids}
+        self._failed: dict[Call, str] = {}  # the kind of failure of each call without a usable output
+        self._texts: dict[str, dict[int, bytes]] = {case_id: {} for case_id in self._cases}  # digests by replicate
+        self._scored: dict[tuple[str, bytes], Scored | Future[Scored]] = {}  # keys: case id, digest of the text
+        self._pending: deque[tuple[str, bytes]] = deque()
         self._completed: list[CompletedCall] = []
         self._faults: dict[tuple[str, str], dict[Call, str]] = {}
         self._retries = 0
@@ -461,40 +449,45 @@ class Scorer:
 
     def add(self, replicate: Replicate) -> None:
         """Count and begin to score a replicate. Wait while more than 32 texts are pending."""
-        case, completion, index = self._cases[replicate.call.case_id], replicate.completion, replicate.call.replicate
+        call, completion, failure = replicate.call, replicate.completion, replicate.failure
         self._retries += replicate.attempts - 1
-        self._answers[replicate.call] = replicate.digest
-        failure = replicate.failure
+        self._answers[call] = replicate.digest
         if failure is not None:
-            self._faults.setdefault((failure.kind, failure.reason), {})[replicate.call] = failure.message
+            self._failed[call] = failure.kind
+            self._faults.setdefault((failure.kind, failure.reason), {})[call] = failure.message
         if completion is None:
-            case.failed.update({} if failure is None else {index: failure.kind})
             return
         served = completion.served_model
-        self._completed.append(CompletedCall(case.case.id, completion.usage, replicate.latency_s, served))
-        digest = case.texts[index] = _digest(completion.text)
-        if failure is not None:
-            case.unusable[index] = unparseable(self._component, case.case, failure.kind)
-        elif digest not in case.scores:
-            scoring = case.scores[digest] = self._scores.begin(case.case.id, completion.text)
-            if isinstance(scoring, Future):
-                self._pending.append((case, digest, scoring))
+        self._completed.append(CompletedCall(call.case_id, completion.usage, replicate.latency_s, served))
+        text = call.case_id, _digest(completion.text)
+        self._texts[call.case_id][call.replicate] = text[1]
+        if failure is None and text not in self._scored:
+            self._scored[text] = self._scores.begin(call.case_id, completion.text)
+            if isinstance(self._scored[text], Future):
+                self._pending.append(text)
         while len(self._pending) > _MAX_AHEAD:
             self._settle_first()
 
     def by_replicate(self, case_id: str) -> dict[int, Scored]:
         """Return the scores of a case's outputs by replicate index. Calls that returned no output are absent."""
-        return self._cases[case_id].by_replicate()
+        scores = {}
+        for index, text in self._texts[case_id].items():
+            failure = self._failed.get(Call(case_id, index))
+            if failure is None:
+                scores[index] = wait_for(self._scored[case_id, text])
+            else:
+                scores[index] = unparseable(self._component, self._cases[case_id], failure)
+        return scores
 
     def take(self, judged: Mapping[tuple[str, str], CheckScores]) -> None:
         """Add the scores of judged checks by (case id, text). Refused and truncated outputs still fail all checks."""
         for (case_id, text), scores in judged.items():
-            case, digest = self._cases[case_id], _digest(text)
-            scored = wait_for(case.scores[digest]) if digest in case.scores else None
+            key = case_id, _digest(text)
+            scored = wait_for(self._scored[key]) if key in self._scored else None
             if scored is not None and scored.outcome in _READ:
                 checks = {**scored.checks, **scores}
-                metrics = with_checks(scored.metrics, case.case, checks)
-                case.scores[digest] = replace(scored, checks=checks, metrics=metrics)
+                metrics = with_checks(scored.metrics, self._cases[case_id], checks)
+                self._scored[key] = replace(scored, checks=checks, metrics=metrics)
 
     def scorecard(self) -> Scorecard:
         """Wait for all scores and return the scorecard. Calls without an outcome are `not_run`.
@@ -532,17 +525,17 @@ class Scorer:
             )
 
     def _settle_first(self) -> None:
-        case, digest, scoring = self._pending[0]
-        case.scores[digest] = scoring.result()
+        text = self._pending[0]
+        self._scored[text] = wait_for(self._scored[text])
         self._pending.popleft()
 
     def _case_scores(self) -> Iterator[CaseScore]:
-        pending: deque[tuple[_CaseScores, CaseOutputs, Agreement | Future[Agreement]]] = deque()
+        pending: deque[tuple[Case, CaseOutputs, Agreement | Future[Agreement]]] = deque()
         for case in self._cases.values():
             answers = CaseOutputs(self._component.plan)
-            for index, scored in case.by_replicate().items():
-                answers.add(case.texts[index], scored.canonical if scored.outcome == SCORED else None)
-                call = Call(case.case.id, index)
+            for index, scored in self.by_replicate(case.id).items():
+                answers.add(self._texts[case.id][index], scored.canonical if scored.outcome == SCORED else None)
+                call = Call(case.id, index)
                 if scored.problem is not None:
                     self._faults.setdefault((scored.outcome, scored.problem), {})[call] = ""
                 if scored.several:
@@ -554,29 +547,27 @@ class Scorer:
         while pending:
             yield self._case_score(*pending.popleft())
 
-    def _case_score(
-        self, case: _CaseScores, answers: CaseOutputs, comparison: Agreement | Future[Agreement]
-    ) -> CaseScore:
-        labelled, agreement, planned = case.case.labelled, wait_for(comparison), range(self._replicates)
-        by_replicate = case.by_replicate()
-        times = Counter(case.texts[index] for index, scored in by_replicate.items() if scored.outcome == SCORED)
-        parsed = [(wait_for(case.scores[digest]), count) for digest, count in times.items()]
+    def _case_score(self, case: Case, answers: CaseOutputs, comparison: Agreement | Future[Agreement]) -> CaseScore:
+        labelled, agreement, planned = case.labelled, wait_for(comparison), range(self._replicates)
+        by_replicate, texts = self.by_replicate(case.id), self._texts[case.id]
+        outcomes = {index: scored.outcome for index, scored in by_replicate.items()}
+        times = Counter(texts[index] for index, scored in by_replicate.items() if scored.outcome == SCORED)
+        parsed = [(wait_for(self._scored[case.id, text]), count) for text, count in times.items()]
         fields = total_fields((scored.fields, count) for scored, count in parsed)
-        outcomes = {**case.failed, **{index: scored.outcome for index, scored in by_replicate.items()}}
         check_scores = {
             check.id: [
                 by_replicate[index].checks[check.id].score if index in by_replicate else None for index in planned
             ]
-            for check in case.case.checks
+            for check in case.checks
         }
         passed = {check_path(check_id): passed_counts(scores) for check_id, scores in check_scores.items()}
         check_stabilities = {
             path: max(counts.values()) / n for path, counts in passed.items() if (n := counts.total()) > 1
         }
         return CaseScore(
-            case_id=case.case.id,
+            case_id=case.id,
             labelled=labelled,
-            outcomes=tuple(outcomes.get(index, NOT_RUN) for index in planned),
+            outcomes=tuple(self._failed.get(Call(case.id, index)) or outcomes.get(index, NOT_RUN) for index in planned),
             metrics={
                 name: tuple(by_replicate[index].metrics[name] if index in by_replicate else None for index in planned)
                 for name in self._component.metrics
@@ -590,15 +581,15 @@ class Scorer:
             ),
             profile=field_profile(answers, agreement.values, fields if labelled else None)
             | {path: check_stability(counts) for path, counts in passed.items()},
-            exact=answers.groups[canonical_json(answers.plan.with_numbers(case.case.truth))] if labelled else None,
+            exact=answers.groups[canonical_json(answers.plan.with_numbers(case.truth))] if labelled else None,
             contracts=tuple((scored.contract, count) for scored, count in parsed),
-            undefined=self._scores.undefined(case.case.id),
-            parts=case.case.parts,
+            undefined=self._scores.undefined(case.id),
+            parts=case.parts,
             checks={
                 check.id: CheckRecord.view(
                     check, scores=list(map(rounded, check_scores[check.id])), judged=check.kind == "expect"
                 )
-                for check in case.case.checks
+                for check in case.checks
             },
         )
 

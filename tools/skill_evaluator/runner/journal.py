@@ -285,9 +285,9 @@ def outcomes(folder: Path) -> Mapping[Call, Replicate]:
 
 
 def made_calls(folder: Path, manifest: Manifest, problems: list[str] | None = None) -> Iterator[Replicate]:
-    """Yield the outcome of each planned call that was made, one by one, since all outputs together may be large.
+    """Yield the outcome of each planned call that was made: its first output, else its last error.
 
-    `problems` are those of `read_answers`.
+    All outputs together may be large, so they are not collected. `problems` is as in `read_answers`.
     """
     replicates = read_answers(folder, problems)
     return _first_outputs(replicate for replicate in replicates if manifest.includes(replicate.call))

@@ -1,4 +1,4 @@
-"""Score the outputs of runs: the scores of each text, then the scorecard of a run.
+"""Score each text of a run's outputs, and reduce the replicates of the run to a scorecard.
 
 A text is parsed, validated with the schema, compared with the ground truth and checked. Equal texts of a case are
 scored once, and every call is counted.

@@ -13,7 +13,7 @@ from skill_evaluator.library.prompts import dialogue
 from skill_evaluator.providers import Configuration
 from skill_evaluator.providers.base import Completion, Failure, ProviderKind, Request, Sampling, Usage
 from skill_evaluator.runner.engine import Engine
-from skill_evaluator.runner.journal import Manifest, Run
+from skill_evaluator.runner.journal import Manifest, Run, read_answers
 from skill_evaluator.runner.prices import InputSize
 from skill_evaluator.runner.schedule import Budget, Call, Replicate, schedule_calls
 from skill_evaluator.runner.session import Progress, RunningRun, Session, Stop, no_progress
@@ -83,7 +83,6 @@ async def drive(
     budget: Budget | None = None,
     price: Price | None = None,
     stop: Stop | None = None,
-    on_outcome: Callable[[Replicate], Any] | None = None,
     provider: ScriptedProvider | None = None,
     cache_floor: int | None = None,
 ) -> Driven:
@@ -117,14 +116,12 @@ async def drive(
         digests={},
         evaluator_version="0.1.0",
     )
-    receive = on_outcome or driven.outcomes.append
     with TemporaryDirectory() as folder, patch("skill_evaluator.runner.session.size_of", lambda request: TEN_TOKENS):
         run = RunningRun(
             Run(model=model, manifest=manifest, folder=Path(folder, "run")),
+            {name: Request(case_id=name, messages=dialogue("Extract the document.", name)) for name in cases},
             configuration,
             Progress(model_id="m"),
-            lambda run, case_id: Request(case_id=case_id, messages=dialogue("Extract the document.", case_id)),
-            lambda run, replicate: receive(replicate),
         )
         run.resume(session.budget)
         engine = Engine([run], Limits(**limits or {}), session, stop or Stop())
@@ -133,5 +130,6 @@ async def drive(
             await engine.run()
         finally:
             run.finish()
+        driven.outcomes += read_answers(run.run.folder)
     driven.halted = run.halted
     return driven

@@ -4,8 +4,8 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Iterable
-from concurrent.futures import Future
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -14,11 +14,12 @@ from skill_evaluator.errors import StorageError
 from skill_evaluator.library.config import Price
 from skill_evaluator.providers.base import Completion, ProviderError, Request, dropped
 from skill_evaluator.providers.remote import error_from_status
+from skill_evaluator.runner import session
 from skill_evaluator.runner.engine import call_sequences
-from skill_evaluator.runner.schedule import Budget, Call, Replicate, schedule_calls
+from skill_evaluator.runner.schedule import Budget, Call, schedule_calls
 from skill_evaluator.runner.session import Stop
 
-from tests.runner.scripted import Driven, Script, ScriptedProvider, answer, drive
+from tests.runner.scripted import Driven, Script, answer, drive
 
 PRICE = Price(input=100_000, output=100_000, cache_write=100_000)
 
@@ -59,23 +60,6 @@ def test_calls_are_made_once_in_the_planned_order() -> None:
     assert [outcome.call for outcome in driven.outcomes] == list(driven.calls)
     assert len({(request.case_id, request.seed) for request in driven.provider.requests}) == 12
     assert driven.halted is None
-
-
-def test_no_call_starts_while_scoring_is_busy() -> None:
-    busy: Future[None] = Future()
-    begun = []
-
-    async def run() -> None:
-        provider = ScriptedProvider(_at_once)
-        running = asyncio.create_task(drive(_at_once, provider=provider, on_outcome=lambda outcome: busy))
-        await asyncio.sleep(0.05)
-        begun.append(len(provider.requests))
-        busy.set_exception(RuntimeError("of the answer, and no concern of the calls"))
-        await asyncio.wait_for(running, 20)
-        begun.append(len(provider.requests))
-
-    asyncio.run(run())
-    assert begun == [1, 12]
 
 
 @pytest.mark.parametrize("code", [429, 500])
@@ -243,12 +227,10 @@ def test_failed_call_that_may_be_billed_counts_as_spent(script: Script, attempts
     assert len(driven.provider.requests) == attempts  # of 2 USD each, if they cost anything
 
 
-def test_output_that_cannot_be_saved_ends_the_run() -> None:
-    def on_outcome(replicate: Replicate) -> None:
-        raise StorageError("disk full")
-
+def test_output_that_cannot_be_saved_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "append_outcome", Mock(side_effect=StorageError("disk full")))
     with pytest.raises(StorageError, match=r"^disk full$"):
-        _run(_at_once, concurrency=3, on_outcome=on_outcome)
+        _run(_at_once, concurrency=3)
 
 
 def test_bug_in_a_provider_costs_its_call_alone() -> None:

@@ -13,8 +13,7 @@ from skill_evaluator.errors import FixtureError, LeaderboardError, SkillEvaluato
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.processes import map_in_processes
-from skill_evaluator.scoring.answers import AnswerScorer, Scorecard, Scored
-from skill_evaluator.scoring.scorer import Scorer, open_scores
+from skill_evaluator.scoring.scorer import AnswerScorer, Scorecard, Scored, Scorer, open_scores
 
 from tests.support.components import FAILED, NOT_RUN, REFUSED, TRUNCATED, case, component, replicate
 from tests.support.odd_texts import HOSTILE
@@ -89,7 +88,8 @@ def test_equal_texts_are_sent_to_a_worker_once(skill: Component) -> None:
     cases, text = [case("a", TRUTH)], json.dumps({"shop": "x" * 5_000})
     with open_scores(skill, cases, 10) as scores:
         scorer = Scorer(scores, scores.cases, 2)
-        scorer.add_all(filter(None, (replicate("a", index, text) for index in range(2))))
+        for call in filter(None, (replicate("a", index, text) for index in range(2))):
+            scorer.add(call)
         first, second = scorer.by_replicate("a").values()
         assert first is second
 

@@ -6,8 +6,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule
-from skill_evaluator.library.contract import Contract
-from skill_evaluator.scoring.answers import contract_errors, missing_and_extra_keys, only_extra_keys, top_names
+from skill_evaluator.library.contract import (
+    Contract,
+    contract_errors,
+    missing_and_extra_keys,
+    only_extra_keys,
+    top_names,
+)
 
 from tests.metrics.orders import ORDER_SCHEMA
 from tests.support.json_values import json_values, thorough

@@ -11,14 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.contract import Contract
+from skill_evaluator.library.contract import Contract, ContractError
 from skill_evaluator.providers.base import Completion, Usage
 from skill_evaluator.records.record import CaseRecord, CheckRecord, Record
 from skill_evaluator.records.summaries import CaseAmount
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.answers import AnswerScorer, CaseScore, CheckScore, CompletedCall, ContractError
 from skill_evaluator.scoring.recording import amounts_by_case, summarize_contract
-from skill_evaluator.scoring.scorer import Scorer, check_stability, passed_counts
+from skill_evaluator.scoring.scorer import (
+    AnswerScorer,
+    CaseScore,
+    CheckScore,
+    CompletedCall,
+    Scorer,
+    check_stability,
+    passed_counts,
+)
 from skill_evaluator.verdicts.decide.comparability import Pair, field_scores, with_same_checks
 
 from tests.support.components import FAILED, NOT_RUN, REFUSED, TRUNCATED, case, component, record, replicate, scorecard
@@ -226,9 +233,8 @@ def test_scored_outputs_are_in_memory_once(skill: Component) -> None:
     scorer = Scorer(AnswerScorer(skill, [case("a", TRUTH)]), ["a"], count)
     tracemalloc.start()
     try:
-        scorer.add_all(
-            Replicate(call=Call("a", index), completion=Completion(text=text)) for index, text in enumerate(texts)
-        )
+        for index, text in enumerate(texts):
+            scorer.add(Replicate(call=Call("a", index), completion=Completion(text=text)))
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -16,7 +16,7 @@ from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import DEFAULT_LIMITS, Model
 from skill_evaluator.records.record import Record
 from skill_evaluator.runner.journal import settings_digest
-from skill_evaluator.scoring.answers import AnswerScorer
+from skill_evaluator.scoring.scorer import AnswerScorer
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
 

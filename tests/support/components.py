@@ -17,9 +17,8 @@ from skill_evaluator.providers.base import Completion, Failure, ProviderKind, Sa
 from skill_evaluator.records.record import Record, write_record
 from skill_evaluator.runner.journal import Manifest, Run
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.answers import AnswerScorer, Scorecard
 from skill_evaluator.scoring.recording import Recorder
-from skill_evaluator.scoring.scorer import Scorer
+from skill_evaluator.scoring.scorer import AnswerScorer, Scorecard, Scorer
 
 NAME = "receipts"
 PROMPT = f"---\nname: {NAME}\nversion: 1.2.0\n---\nRead the receipt.\n"

@@ -35,8 +35,7 @@ from skill_evaluator.runner.engine import make_calls
 from skill_evaluator.runner.prices import Priced, call_cost, hit_rate, price_of
 from skill_evaluator.runner.schedule import Budget, Replicate
 from skill_evaluator.runner.session import Session, Watch, with_keys
-from skill_evaluator.scoring.answers import Scored, wait_for
-from skill_evaluator.scoring.scorer import open_scores
+from skill_evaluator.scoring.scorer import Scored, open_scores, wait_for
 from skill_evaluator.stats import by_key, quantile, total_or_none
 from skill_evaluator.text import counted
 
@@ -297,7 +296,8 @@ def run_audit(drawn: DrawnAudit, watch: Watch) -> AuditResults:
         budget=Budget(max_cost, request.max_calls),
         concurrency=request.concurrency,
     )
-    failures = make_calls(session, runs, drawn.request)
+    requests = drawn.requests()
+    failures = make_calls(session, [(run, requests) for run in runs])
     stopped = {run.model.id: failures[run.manifest.run_id] for run in runs}
     return AuditResults(
         drawn=drawn,

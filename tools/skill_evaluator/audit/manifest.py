@@ -36,11 +36,10 @@ from skill_evaluator.library.options import LATEST
 from skill_evaluator.library.prompts import parse_prompt
 from skill_evaluator.library.scenarios import BARE, Scenario, load_scenario, named_scenarios
 from skill_evaluator.providers import Configuration, Kinds, read_configuration, refuse_unbatched
-from skill_evaluator.providers.base import Request
 from skill_evaluator.repository import commit_of
 from skill_evaluator.runner import prices
-from skill_evaluator.runner.journal import Manifest, Run, Transport, new_invocation, run_id_of, settings_digest
-from skill_evaluator.runner.schedule import build_request, refuse_amounts
+from skill_evaluator.runner.journal import Manifest, Transport, new_invocation, run_id_of, settings_digest
+from skill_evaluator.runner.schedule import refuse_amounts
 from skill_evaluator.runner.session import with_keys
 from skill_evaluator.text import counted, digest, listed, nearest
 
@@ -212,21 +211,21 @@ class DrawnAudit:
             for scenario, template in self.scenarios.items()
         }
 
-    def request(self, _: Run, cell: str) -> Request:
-        """Build the request of a cell, `<benchmark>/<scenario>/<case>`."""
-        return build_request(*self._prompt_and_case(cell))
-
-    def _prompt_and_case(self, cell: str) -> tuple[Component, Case]:
-        benchmark, scenario, name = cell.split("/")
-        return self._components[benchmark, scenario], replace(self.benchmarks[benchmark].cases[name], id=cell)
+    def requests(self) -> dict[str, tuple[Component, Case]]:
+        """Return the component and the case of each cell, by `<benchmark>/<scenario>/<case>`."""
+        prompts_and_cases = {}
+        for cell in self.manifest.cells():
+            benchmark, scenario, name = cell.split("/")
+            case = replace(self.benchmarks[benchmark].cases[name], id=cell)
+            prompts_and_cases[cell] = self._components[benchmark, scenario], case
+        return prompts_and_cases
 
     @cached_property
     def estimates(self) -> list[prices.ModelEstimate]:
         """The estimated calls, tokens and cost of each model to call now."""
         audit, kinds, keys = self.manifest, self.configuration.kinds, self.configuration.keys
         sizes: dict[str, prices.InputSize] = {}
-        for cell in audit.cells():
-            component, case = self._prompt_and_case(cell)
+        for component, case in self.requests().values():
             sizes |= prices.input_sizes(component, [case])
         estimates = []
         for model in self.configuration.models:

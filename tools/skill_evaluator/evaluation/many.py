@@ -31,8 +31,7 @@ from skill_evaluator.repository import Repository, within
 from skill_evaluator.runner import prices
 from skill_evaluator.runner.journal import Run
 from skill_evaluator.runner.session import Watch, print_resume_command
-from skill_evaluator.scoring.answers import wait_for
-from skill_evaluator.scoring.scorer import open_scores
+from skill_evaluator.scoring.scorer import open_scores, wait_for
 from skill_evaluator.stats import rounded, total_or_none
 from skill_evaluator.text import counted, listed, nearest
 from skill_evaluator.verdicts.decide.comparison import compare_records

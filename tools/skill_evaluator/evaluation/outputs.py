@@ -30,12 +30,11 @@ from skill_evaluator.records.summaries import MIN_LABELS, CorrectedShare, Judged
 from skill_evaluator.runner import journal
 from skill_evaluator.runner.journal import Manifest, Run
 from skill_evaluator.runner.prices import call_cost, price_of
-from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
+from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.runner.session import Session
 from skill_evaluator.scoring.answer_views import CaseView, case_view, only_field, read_answers
-from skill_evaluator.scoring.answers import CheckScore, CheckScores
 from skill_evaluator.scoring.recording import Recorder
-from skill_evaluator.scoring.scorer import Scorer, open_scores, score_outcomes
+from skill_evaluator.scoring.scorer import CheckScore, CheckScores, Scorer, open_scores, score_outcomes
 from skill_evaluator.stats import by_key, rounded, total_or_none
 from skill_evaluator.text import listed, nearest
 
@@ -206,14 +205,13 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
     if run.manifest.role is not None:  # a rerun or baseline has an earlier prompt by design
         changed = [name for name in changed if name != "prompt"]
     _warn_of_changes(changed)
-    answered = journal.outcomes(folder)
-    planned = schedule_calls(tuple(run.manifest.cases), run.manifest.replicates)
-    outcomes = [answered[call] for call in planned if call in answered]
+    outcomes = list(journal.made_calls(folder, manifest))
     if not outcomes:
         raise RunError(f"{folder} has no outputs yet; finish the run with `skill-evaluator evaluate`")
-    judged = _read_judged_run(run, judged_items(run_cases, answered.values()), configuration, config)
-    scorecard = score_outcomes(component, run_cases, run.manifest.replicates, outcomes, judged.scores)
-    stopped = judged.stopped if len(outcomes) == len(planned) else "unfinished: calls are missing"
+    judged = _read_judged_run(run, judged_items(run_cases, outcomes), configuration, config)
+    with open_scores(component, run_cases, len(outcomes)) as scores:
+        scorecard = score_outcomes(scores, manifest, outcomes, judged.scores)
+    stopped = judged.stopped if len(outcomes) == manifest.calls else "unfinished: calls are missing"
     recorder = Recorder.of(component, configuration)
     record = recorder.record(run.model, run.manifest, scorecard, stopped=stopped, judge=judged.summary)
     write_record(folder / journal.RECORD, record)
@@ -243,12 +241,13 @@ def explain(
     if record is not None:
         print(f"warning: {record} was made from other outputs than {folder / journal.ANSWERS} has", file=sys.stderr)
     run_cases = _cases_of(folder, manifest.cases if case is None else [case], cases, "explained")
-    answered = journal.outcomes(folder)
-    planned = schedule_calls([each.id for each in run_cases], manifest.replicates)
-    outcomes = [answered[call] for call in planned if call in answered]
+    shown = {each.id for each in run_cases}
+    outcomes = [made for made in journal.made_calls(folder, manifest) if made.call.case_id in shown]
+    answered = {made.call: made for made in outcomes}
     with open_scores(component, run_cases, len(outcomes)) as scores:
         scorer = Scorer(scores, scores.cases, manifest.replicates)
-        scorer.add_all(outcomes)
+        for made in outcomes:
+            scorer.add(made)
         judged = read_sentence_answers(folder / journal.JUDGE)
         scorer.take(scores_of(judged_items(run_cases, outcomes), judged, manifest.seed))
         views = []

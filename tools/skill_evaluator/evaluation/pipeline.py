@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from skill_evaluator.display import visible
+from skill_evaluator.display import visible, with_progress
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
 from skill_evaluator.evaluation.outputs import JudgedRun, judge_run
 from skill_evaluator.evaluation.request import EvaluationRequest
@@ -33,14 +33,15 @@ from skill_evaluator.runner.journal import (
     ComponentRun,
     answered_calls,
     check_writable,
+    made_calls,
     outcomes,
     read_manifest,
 )
-from skill_evaluator.runner.schedule import Budget, build_request
+from skill_evaluator.runner.schedule import Budget
 from skill_evaluator.runner.session import Session, Watch, with_keys
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.recording import Recorder
-from skill_evaluator.scoring.scorer import Scorer, open_scores
+from skill_evaluator.scoring.scorer import open_scores, score_outcomes
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.component import RunSpread
 from skill_evaluator.verdicts.decide.comparability import common_part
@@ -165,24 +166,17 @@ def call_and_score(planned: Sequence[ComponentRun], inputs: Inputs, watch: Watch
     with open_scores(component, cases, sum(run.manifest.calls for run in runs)) as scores:
         for case in cases:
             scores.undefined(case.id)  # raises FixtureError if a ground truth is too costly to score
-        manifests = [run.manifest for run in runs]
-        scorers = {manifest.run_id: Scorer(scores, manifest.cases, manifest.replicates) for manifest in manifests}
-        components = {run.manifest.run_id: run.component for run in runs}
-        failures = make_calls(
-            session,
-            runs,
-            lambda run, case_id: build_request(components[run.manifest.run_id], scores.cases[case_id]),
-            lambda run, replicate: scorers[run.manifest.run_id].add(replicate),
-        )
+        failures = make_calls(session, [(run, {case.id: (run.component, case) for case in cases}) for run in runs])
         recorder = Recorder.of(component, inputs)
         finished = []
         for run in runs:
-            scorer, failure = scorers.pop(run.manifest.run_id), failures[run.manifest.run_id]
-            stopped, judged = str(failure) if failure else None, JudgedRun()
-            if inputs.judge is not None and stopped is None:
+            failure, judged = failures[run.manifest.run_id], JudgedRun()
+            if inputs.judge is not None and failure is None:
                 judged = judge_run(run, cases, inputs.judge, session, request.config)
-                scorer.take(judged.scores)
-            stopped, scorecard = stopped or judged.stopped, scorer.scorecard()
+            stopped = str(failure) if failure else judged.stopped
+            made = made_calls(run.folder, run.manifest, problems=[])  # `make_calls` has printed the problems
+            outcomes = with_progress(made, run.manifest.calls, f"scored outputs of {run.model.id}")
+            scorecard = score_outcomes(scores, run.manifest, outcomes, judged.scores)
             run = replace(run, manifest=read_manifest(run.folder))  # the server is written during the calls
             record = recorder.record(run.model, run.manifest, scorecard, stopped=stopped, judge=judged.summary)
             finished.append(Finished(run=run, record=record, record_path=run.folder / RECORD))

@@ -20,8 +20,8 @@ from skill_evaluator.library.tables import ENDINGS, ProblemHandler, read_rows, v
 from skill_evaluator.parsing import parse_output
 from skill_evaluator.records.archive import append_rows, check_leaderboard, read_entries
 from skill_evaluator.records.record import SCORED, SCORED_ELSEWHERE, Record, parse_record
-from skill_evaluator.scoring.answers import Agreement, CaseScore, Scorecard
 from skill_evaluator.scoring.recording import case_record, counts_of, summarize_accuracy, summarize_reproducibility
+from skill_evaluator.scoring.scorer import Agreement, CaseScore, Scorecard
 from skill_evaluator.stats import by_key, rounded, total_or_none
 from skill_evaluator.text import canonical_json, digest
 

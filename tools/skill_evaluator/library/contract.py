@@ -3,11 +3,13 @@
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 import jsonschema_rs
@@ -21,6 +23,7 @@ from skill_evaluator.comparing.declarations import (
     schemas_in,
     target_of,
 )
+from skill_evaluator.comparing.field_plan import FieldPlan
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import read_json
 from skill_evaluator.library.config import SafetyLimits
@@ -41,8 +44,82 @@ _RULES = (
     *("prefixItems", "additionalItems", "unevaluatedItems", "contains", "minItems", "maxItems", "uniqueItems"),
     *("dependencies", "dependentRequired", "dependentSchemas"),
 )
+_BRANCH_KEYWORDS = ("anyOf", "oneOf")
+_COMBINING_KEYWORDS = (*_BRANCHES, "if", "then", "else")
+_EXTRA_KEYS = ("additionalProperties", "unevaluatedProperties")
+_MAX_MESSAGE = 200  # characters; a message quotes the invalid value
 _MAX_EFFORT = 10_000
 _MAX_REFERENCES = 100
+
+
+class ContractError(NamedTuple):
+    """One schema error: its path, schema keyword and message. The path ends with a missing or extra key."""
+
+    path: str
+    rule: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputContract:
+    """The validity of an output, with and without extra keys, its errors, and its missing and extra top-level keys."""
+
+    holds: bool = True
+    holds_but_for_extra_keys: bool = True
+    errors: tuple[ContractError, ...] = ()
+    missing_keys: frozenset[str] = frozenset()
+    extra_keys: frozenset[str] = frozenset()
+
+
+def contract_errors(errors: Iterable[Any], plan: FieldPlan) -> tuple[ContractError, ...]:
+    """Convert errors of a `jsonschema_rs` validator. Each extra key becomes one error. Long messages are shortened."""
+    broken = []
+    for error in errors:
+        rule, message, error_paths = error.kind.name, error.message, [error.instance_path]
+        if rule == "required":
+            error_paths = [[*error.instance_path, error.kind.property]]
+        elif rule in _EXTRA_KEYS:
+            error_paths = [[*error.instance_path, key] for key in error.kind.unexpected]
+        if len(message) > _MAX_MESSAGE:
+            message = f"{message[: _MAX_MESSAGE - 1]}…"
+        broken += [ContractError(plan.field("").descendant(steps).path, rule, message) for steps in error_paths]
+    return tuple(broken)
+
+
+def only_extra_keys(errors: Sequence[Any]) -> bool:
+    """Return whether each error is an extra key. For `anyOf` and `oneOf`, one branch with only such errors suffices."""
+    for error in errors:
+        if error.kind.name in _BRANCH_KEYWORDS:
+            if not any(branch and only_extra_keys(branch) for branch in getattr(error.kind, "context", ())):
+                return False
+        elif error.kind.name not in _EXTRA_KEYS:
+            return False
+    return True
+
+
+def missing_and_extra_keys(
+    output: Any, required: frozenset[str], named: frozenset[str] | None
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Return (missing keys, extra keys), both empty if the output is no object. If `named` is None, no key is extra."""
+    if not isinstance(output, dict):
+        return frozenset(), frozenset()
+    return required - output.keys(), frozenset() if named is None else frozenset(output) - named
+
+
+def top_names(schema: Mapping[str, Any] | None) -> tuple[frozenset[str], frozenset[str] | None]:
+    """Return (required keys, named keys) of the top level of a schema, also through `$ref` and `allOf`.
+
+    Branches such as `anyOf` add only named keys. The named keys are None if the schema names no key, or if
+    `patternProperties` or `additionalProperties` has a schema for other keys.
+    """
+    nodes = [node for node in same_value(schema, schema or {}, _COMBINING_KEYWORDS) if isinstance(node, Mapping)]
+    certain = [node for node in same_value(schema, schema or {}, ("allOf",)) if isinstance(node, Mapping)]
+    property_names = frozenset(name for node in nodes for name in node.get("properties", ()))
+    required = frozenset(name for node in certain for name in node.get("required", ()))
+    is_open = any(
+        "patternProperties" in node or isinstance(node.get("additionalProperties"), Mapping) for node in nodes
+    )
+    return required, property_names if property_names and not is_open else None
 
 
 class Contract:
@@ -91,6 +168,23 @@ class Contract:
     def violations(self, value: Any, max_errors: int | None = None) -> list[jsonschema_rs.ValidationError]:
         """Return the first `max_errors` validation errors, or all. Raise RecursionError if the nesting is too deep."""
         return list(islice(_validate(self._validator.iter_errors, value), max_errors))
+
+    @cached_property
+    def _top_names(self) -> tuple[frozenset[str], frozenset[str] | None]:
+        return top_names(self._schema)
+
+    def check(self, output: Any, plan: FieldPlan, max_errors: int) -> OutputContract:
+        """Return the validity of an output with its first `max_errors` errors, whose paths are those of `plan`."""
+        missing, extra = missing_and_extra_keys(output, *self._top_names)
+        holds = self.conforms(output)
+        violations = [] if holds else self.violations(output, max_errors)
+        return OutputContract(
+            holds=holds,
+            holds_but_for_extra_keys=only_extra_keys(violations),
+            errors=contract_errors(violations, plan)[:max_errors],  # one error may name any number of extra keys
+            missing_keys=missing,
+            extra_keys=extra,
+        )
 
     def errors(self, value: Any) -> list[str]:
         """Return one text per violation: its JSON Pointer, message and, for anyOf and oneOf, the likeliest cause."""

@@ -148,16 +148,14 @@ def _file(file: File) -> Mapping[str, Any]:
     return {"type": "image_url", "image_url": {"url": data}}
 
 
-async def server_version(model: Model) -> str | None:
-    """Return the version that an OpenAI-compatible server (`base_url`) reports at `/version`.
+async def server_version(base_url: str) -> str | None:
+    """Return the version that an OpenAI-compatible server reports at `/version`.
 
-    Return None for any other model, and if the server cannot be reached or reports no version.
+    Return None if the server cannot be reached or reports no version.
     """
-    if model.provider != "openai" or not model.base_url:
-        return None
     from skill_evaluator.providers.transport import PlainConnection
 
-    server = PlainConnection(model.base_url.rstrip("/").removesuffix("/v1"), {}, 3.0, 4_000_000)
+    server = PlainConnection(base_url.rstrip("/").removesuffix("/v1"), {}, 3.0, 4_000_000)
     try:
         version = parsed_body((await server.send("GET", "/version")).content)["version"]
         return "".join(filter(str.isprintable, str(version)))[:100] or None

@@ -17,7 +17,7 @@ from skill_evaluator.records.record import PASSED_FROM, SCORED, check_path, reme
 from skill_evaluator.reports.summary import AGAIN, Reader
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.scoring.answer_views import AnswerChange, CaseView, ChangedAnswers, DistinctOutput
-from skill_evaluator.scoring.answers import CheckScore
+from skill_evaluator.scoring.scorer import CheckScore
 from skill_evaluator.text import counted, letters_of, listed
 
 _MAX_LINES, _MAX_CHARACTERS = 6, 1200

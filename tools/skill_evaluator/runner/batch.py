@@ -223,7 +223,7 @@ class BatchEngine:
                 if problem.fatal or problem.reason == "malformed_body":
                     self._run.halted = failure
                 continue
-            await self._save_outcomes(batch, status, results)
+            self._save_outcomes(batch, status, results)
             if self._settings.batch.delete_results:
                 try:
                     await self._batches.delete(status)
@@ -274,7 +274,7 @@ class BatchEngine:
             await asyncio.sleep(wait_before_retry(retry, attempt, None))
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    async def _save_outcomes(self, batch: Batch, status: BatchStatus, results: Results) -> None:
+    def _save_outcomes(self, batch: Batch, status: BatchStatus, results: Results) -> None:
         answered = failed = resent = 0
         for line, (custom_id, call) in enumerate(batch.calls.items(), 1):
             attempt = batch.attempts[call]
@@ -302,7 +302,7 @@ class BatchEngine:
                 outcome = output_of(outcome, self._run.request_for(call), self._model)
                 outcome = within_limits(outcome, self._settings).redacted(self._redact)
                 replicate = Replicate(call=call, completion=outcome, latency_s=None, attempts=attempt)
-            await self._run.save_outcome(replicate)
+            self._run.save_outcome(replicate)
         state = _printable(status.state)
         self._journal.note(batch.number, "collected", state=state, answered=answered, failed=failed, again=resent)
 
@@ -339,7 +339,7 @@ class BatchEngine:
             request_size = await self._size(custom_id, request)
             if isinstance(request_size, Failure):
                 replicate = Replicate(call=queue.popleft(), error=request_size, latency_s=None)
-                await self._run.save_outcome(replicate)
+                self._run.save_outcome(replicate)
                 continue
             size += request_size
             queued += self._run.max_tokens(queue[0])

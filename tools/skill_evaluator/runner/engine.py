@@ -31,38 +31,22 @@ from skill_evaluator.runner.schedule import (
     limits_of,
     wait_before_retry,
 )
-from skill_evaluator.runner.session import (
-    NO_CALL_LEFT,
-    STOPPED,
-    OnOutcome,
-    Progress,
-    RequestBuilder,
-    RunningRun,
-    Session,
-    Stop,
-)
+from skill_evaluator.runner.session import NO_CALL_LEFT, STOPPED, Progress, Requests, RunningRun, Session, Stop
 from skill_evaluator.stats import by_key
 
 _MAX_CONNECTIONS = 3  # failed attempts before any success, until the server counts as unreachable
 _MAX_FIRST_REJECTIONS = 5  # bad requests before any success; then the settings are wrong, not the cases
 
 
-def make_calls(
-    session: Session,
-    runs: Sequence[Run],
-    build_request: RequestBuilder,
-    on_outcome: OnOutcome = lambda _run, _replicate: None,
-) -> Mapping[str, Failure | None]:
-    """Make every call that has no output yet. Return the failure that stopped the calls of each run, by run id.
+def make_calls(session: Session, runs: Sequence[tuple[Run, Requests]]) -> Mapping[str, Failure | None]:
+    """Make every call of `runs` (each with the requests of its cases) that has no output yet. Save all outcomes.
 
-    The failure is None if nothing stopped the run. `on_outcome` receives one outcome of each call that was made now or
-    in an earlier attempt at the run. Before any call, raise ConfigError if a provider cannot be opened, and RunError if
-    inputs of a run changed or another process executes it. Raise StorageError if an output cannot be written.
+    Return the failure that stopped the calls of each run, by run id. The failure is None if nothing stopped the run.
+    Before any call, raise ConfigError if a provider cannot be opened, and RunError if inputs of a run changed or
+    another process executes it. Raise StorageError if an output cannot be written.
     """
-    progress = {run.model.id: Progress(model_id=run.model.id) for run in runs}
-    running = [
-        RunningRun(run, session.configuration, progress[run.model.id], build_request, on_outcome) for run in runs
-    ]
+    progress = {run.model.id: Progress(model_id=run.model.id) for run, _ in runs}
+    running = [RunningRun(run, requests, session.configuration, progress[run.model.id]) for run, requests in runs]
     work = _run_engines(session, running)
     try:
         asyncio.get_running_loop()
@@ -200,7 +184,9 @@ class Engine:
             await self._note_server()
 
     async def _note_server(self) -> None:
-        version = self._redact(await server_version(self._model) or "") or None
+        version, address = None, self._model.base_url
+        if self._model.provider == "openai" and address:
+            version = self._redact(await server_version(address) or "") or None
         renamed = getattr(self._provider, "renamed", {})
         for run in self._runs:
             common = {name: count for name, count in run.fingerprints.most_common(8) if name}
@@ -221,7 +207,7 @@ class Engine:
                 return
             replicate = await self._make_call(run, call)
             if replicate is not None:
-                await run.save_outcome(replicate)
+                run.save_outcome(replicate)
 
     def _must_end(self) -> bool:
         if self._stop.is_set():

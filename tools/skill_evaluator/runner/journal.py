@@ -281,15 +281,31 @@ def answered_calls(folder: Path) -> set[Call]:
 
 def outcomes(folder: Path) -> Mapping[Call, Replicate]:
     """Read the outcome of each call in a run folder: its first output, else its last error."""
-    return _first_outputs(read_answers(folder))
+    return {replicate.call: replicate for replicate in _first_outputs(read_answers(folder))}
 
 
-def _first_outputs(replicates: Iterable[Replicate]) -> dict[Call, Replicate]:
-    selected: dict[Call, Replicate] = {}
+def made_calls(folder: Path, manifest: Manifest, problems: list[str] | None = None) -> Iterator[Replicate]:
+    """Yield the outcome of each planned call that was made: its first output, else its last error.
+
+    All outputs together may be large, so they are not collected. `problems` is as in `read_answers`.
+    """
+    replicates = read_answers(folder, problems)
+    return _first_outputs(replicate for replicate in replicates if manifest.includes(replicate.call))
+
+
+def _first_outputs(replicates: Iterable[Replicate]) -> Iterator[Replicate]:
+    """Yield the first output of each call, and at the end the last error of each call without an output."""
+    answered, errors = set[Call](), dict[Call, Replicate]()
     for replicate in replicates:
-        if replicate.call not in selected or not selected[replicate.call].answered:
-            selected[replicate.call] = replicate
-    return selected
+        if replicate.call in answered:
+            continue
+        if replicate.answered:
+            answered.add(replicate.call)
+            errors.pop(replicate.call, None)
+            yield replicate
+        else:
+            errors[replicate.call] = replicate
+    yield from errors.values()
 
 
 def has_other_outputs(record: Record, manifest: Manifest, answers: Mapping[Call, Replicate]) -> bool:
@@ -313,9 +329,10 @@ def edited_since(folder: Path, manifest: Manifest, records: Path) -> Path | None
 
 def merged_outcomes(parts: Iterable[tuple[Manifest, Iterable[Replicate]]]) -> dict[Call, Replicate]:
     """Merge the parts of a run (shards or repeated jobs): each call's first output, else its last error."""
-    return _first_outputs(
+    planned = (
         replicate for manifest, replicates in parts for replicate in replicates if manifest.includes(replicate.call)
     )
+    return {replicate.call: replicate for replicate in _first_outputs(planned)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

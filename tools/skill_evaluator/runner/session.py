@@ -6,12 +6,13 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from skill_evaluator.errors import ConfigError, RunError
 from skill_evaluator.files import LinesWriter, try_lock
+from skill_evaluator.library.cases import Case
+from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Limits, Model
 from skill_evaluator.providers import Configuration, missing_key
 from skill_evaluator.providers.base import Completion, Failure, Request
@@ -23,18 +24,17 @@ from skill_evaluator.runner.journal import (
     append_outcome,
     check_same_inputs,
     create_run,
-    read_answers,
+    made_calls,
 )
 from skill_evaluator.runner.prices import InputSize, budget_cost, call_cost, max_call_cost, price_of, size_of
-from skill_evaluator.runner.schedule import Budget, Call, Replicate, replicate_seed, schedule_calls
+from skill_evaluator.runner.schedule import Budget, Call, Replicate, build_request, replicate_seed, schedule_calls
 
 if TYPE_CHECKING:
     from filelock import FileLock
 
 Stop = asyncio.Event  # set to start no further calls (Ctrl-C); calls in flight are awaited
-RequestBuilder = Callable[[Run, str], Request]  # arguments: a run and a case id
-# Receives an outcome. If it returns a future, the next call waits for it, which bounds the backlog of scoring.
-OnOutcome = Callable[[Run, Replicate], Future[Any] | None]
+# The request of each case, or the component and case of a request that is built for each call. Keys: case ids.
+Requests = Mapping[str, Request | tuple[Component, Case]]
 NO_CALL_LEFT = Failure(kind="over_budget", reason="max_calls", message="--max-calls is used up")
 STOPPED = Failure(kind="not_run", reason="interrupted", message="stopped by the user")
 
@@ -122,14 +122,7 @@ class Session:
 class RunningRun:
     """A run in progress: its journal, its remaining calls, and the outcomes of earlier attempts."""
 
-    def __init__(
-        self,
-        run: Run,
-        configuration: Configuration,
-        progress: Progress,
-        build_request: RequestBuilder,
-        on_outcome: OnOutcome,
-    ) -> None:
+    def __init__(self, run: Run, requests: Requests, configuration: Configuration, progress: Progress) -> None:
         self.run = run
         self.progress = progress  # shared by the runs of a model
         self.kind = configuration.kinds[run.model.provider]
@@ -143,13 +136,12 @@ class RunningRun:
         self.halted: Failure | None = None
         self.server: Server | None = None  # None in batches
         self._sizes: dict[str, InputSize] = {}  # keys: case ids
-        self._build_request = build_request
-        self._on_outcome = on_outcome
+        self._requests = requests
         self._lock: FileLock | None = None
         self._journal: LinesWriter | None = None
 
     def resume(self, budget: Budget) -> None:
-        """Read the outcomes of earlier attempts, count their cost and pass the outputs to `on_outcome`.
+        """Read the outcomes of earlier attempts and count their cost.
 
         Raise RunError if the inputs changed or if another process executes the run.
         """
@@ -157,20 +149,13 @@ class RunningRun:
         if run.folder.exists():
             self._lock_run()
             check_same_inputs(run.folder, run.manifest)
-        calls = {call: call for call in self.schedule}
-        for replicate in read_answers(run.folder):  # not collected, since all outputs together may be large
-            call = calls.get(replicate.call)
-            if call is None or call not in self.open_calls:  # an outcome after an output of the call does not count
-                continue
-            replicate = replace(replicate, call=call)  # shares the schedule's object to save memory
+        for replicate in made_calls(run.folder, run.manifest):
             if replicate.completion is None:
-                self.errors[call] = replicate
+                self.errors[replicate.call] = replicate
                 continue
-            budget.count_earlier(self.budgeted_cost(call, replicate.completion))
+            budget.count_earlier(self.budgeted_cost(replicate.call, replicate.completion))
             self.fingerprints[replicate.completion.fingerprint or ""] += 1
-            self.errors.pop(call, None)
-            self.open_calls.discard(call)
-            self._on_outcome(run, replicate)
+            self.open_calls.discard(replicate.call)
         self.progress.answered_before += len(self.schedule) - len(self.open_calls)
         self.cached = self._cached_cases()
 
@@ -190,7 +175,7 @@ class RunningRun:
 
     def request_for(self, call: Call) -> Request:
         """Build the request of a call. It asks for a tool call only if the provider has tools."""
-        request = self._build_request(self.run, call.case_id)
+        request = self._request(call.case_id)
         return replace(
             request,
             replicate=call.replicate,
@@ -200,9 +185,13 @@ class RunningRun:
             cache=call.case_id in self.cached,
         )
 
+    def _request(self, case_id: str) -> Request:
+        request = self._requests[case_id]
+        return request if isinstance(request, Request) else build_request(*request)
+
     def _size(self, case_id: str) -> InputSize:
         if case_id not in self._sizes:
-            size = size_of(self._build_request(self.run, case_id))
+            size = size_of(self._request(case_id))
             self._sizes[case_id] = size.of_model(self.run.model, self.kind)
         return self._sizes[case_id]
 
@@ -242,8 +231,8 @@ class RunningRun:
             self._lock_run()
         self._journal = LinesWriter(self.run.folder / ANSWERS)
 
-    async def save_outcome(self, replicate: Replicate) -> None:
-        """Count an outcome, save it in the journal and pass it to `on_outcome`. Raise StorageError if saving fails."""
+    def save_outcome(self, replicate: Replicate) -> None:
+        """Count an outcome and save it in the journal. Raise StorageError if saving fails."""
         if self._journal is None:
             raise RuntimeError("outcome of a run that was not started")
         self.progress.note(replicate, call_cost(self.run.model, self.price, replicate))
@@ -252,18 +241,13 @@ class RunningRun:
         self.open_calls.discard(replicate.call)
         if replicate.completion is not None:
             self.fingerprints[replicate.completion.fingerprint or ""] += 1
-        scoring = self._on_outcome(self.run, replicate)
-        if scoring is not None:
-            await asyncio.wait([asyncio.wrap_future(scoring)])
 
     def finish(self) -> None:
-        """Close the journal and release the lock. Pass the errors of calls that were not repeated to `on_outcome`."""
+        """Close the journal and release the lock."""
         if self._journal is not None:
             self._journal.close()
         if self._lock is not None:
             self._lock.release()  # a long-lived process may resume the run
-        for replicate in self.errors.values():
-            self._on_outcome(self.run, replicate)
 
     def _lock_run(self) -> None:
         self._lock = try_lock(self.run.folder / ".lock")

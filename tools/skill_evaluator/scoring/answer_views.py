@@ -12,7 +12,7 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.parsing import Parsed, split_reasoning
 from skill_evaluator.records.record import NOT_RUN, SCORED, UNPARSEABLE, CaseRecord, Record, check_path
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.answers import TOO_COSTLY, CheckScore, CheckScores, Scored
+from skill_evaluator.scoring.scorer import TOO_COSTLY, CheckScore, CheckScores, Scored
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import ValueChange, canonical_json, count_leaves, differences, nearest_path
 

@@ -53,7 +53,7 @@ from skill_evaluator.records.summaries import (
 from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.prices import answer_price, hit_rate, price_of, usage_cost
-from skill_evaluator.scoring.answers import CaseScore, CompletedCall, Scorecard
+from skill_evaluator.scoring.scorer import CaseScore, CompletedCall, Scorecard
 from skill_evaluator.stats import by_key, mean_or_none, quantile, rounded, stdev_or_none, total_or_none, unit_interval
 
 _NULL_LABEL = "null"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from skill_evaluator import __version__
 from skill_evaluator.identifiers import now
-from skill_evaluator.judges.prompting.judging import JUDGING_VERSION, JudgeRecord, record_of, requests_of
+from skill_evaluator.judges.prompting.judging import JUDGING_VERSION, JudgeRecord, record_of
 from skill_evaluator.judges.prompting.questions import Form, digest_of, load_prompt, mark_of
 from skill_evaluator.judges.prompting.reading import Unscored, invented_quotations, last_valid_verdict, text_of
 from skill_evaluator.library.cases import Case
@@ -228,7 +228,8 @@ def ask_sentences(items: Sequence[SentencesItem], judge: SentencesJudge, session
             break
         called_ids |= {question.case_id for question in questions}
         run = judge.run(questions, len(_passes(judge.folder)) + 1)
-        (failure,) = make_calls(session, [run], requests_of(questions)).values()
+        requests = {question.case_id: question for question in questions}
+        (failure,) = make_calls(session, [(run, requests)]).values()
         manifest, stopped = run.manifest, str(failure) if failure else None
         answered |= {call.case_id: replicate for call, replicate in outcomes(run.folder).items()}
     return SentenceAnswers(manifest=manifest, answered=answered, stopped=stopped)

@@ -25,7 +25,7 @@ from skill_evaluator.providers.base import Failure, Request
 from skill_evaluator.runner import journal, prices
 from skill_evaluator.runner.engine import make_calls
 from skill_evaluator.runner.schedule import Budget, Call, Replicate, refuse_amounts
-from skill_evaluator.runner.session import OnOutcome, RequestBuilder, Session, Watch, no_progress, with_keys
+from skill_evaluator.runner.session import Session, Watch, no_progress, with_keys
 from skill_evaluator.stats import rounded, total_or_none
 from skill_evaluator.text import listed, nearest
 
@@ -359,12 +359,6 @@ def resume_command(request: JudgeRequest, mode: JudgeMode, folder: Path, stopped
     return ["skill-evaluator", "judge", mode, *options, "--judge-run", str(folder)]
 
 
-def requests_of(questions: Sequence[Request]) -> RequestBuilder:
-    """Return a function that finds the request of a question by the question's id."""
-    by_id = {question.case_id: question for question in questions}
-    return lambda _, question_id: by_id[question_id]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSession(Session):
     """The session that calls the judges of a command (`models`), with the options of the command."""
@@ -459,14 +453,13 @@ class JudgeSession(Session):
             write_judge_run(folder, judging)
         return judging, folder, models
 
-    def ask(
-        self, task: JudgeTask, stage_folder: Path | None = None, on_outcome: OnOutcome = lambda run, replicate: None
-    ) -> Judged:
+    def ask(self, task: JudgeTask, stage_folder: Path | None = None) -> Judged:
         """Start or resume a judge run and make its missing calls. Return the judge run without results."""
         _print_warnings(task)
         judging, folder, models = self.begin(task, stage_folder)
         runs = judge_runs(judging, models, folder)
-        halted = make_calls(self, runs, requests_of(task.questions), on_outcome)
+        requests = {question.case_id: question for question in task.questions}
+        halted = make_calls(self, [(run, requests) for run in runs])
         parts = []
         for run in runs:
             answers, stopped = journal.outcomes(run.folder), halted[run.manifest.run_id]

@@ -188,7 +188,7 @@ class DraftedCases:
     cases: dict[str, Sequence[str]] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
 
-    def add(self, _: object, replicate: Replicate) -> None:
+    def add(self, replicate: Replicate) -> None:
         """Write the case that a call drafted. If the draft is not usable, count the reason."""
         case_id = replicate.call.case_id
         case = last_valid_verdict(text_of(replicate), partial(self._case, case_id))
@@ -231,7 +231,10 @@ def draft_cases(request: requests.CasesDraftRequest, watch: Watch | None = None)
     session = JudgeSession.of(request.calling(request.model), watch)
     if request.dry_run:
         return session.size(task)
-    judged = session.ask(task, on_outcome=drafted.add)
+    judged = session.ask(task)
+    for part in judged.runs:
+        for replicate in part.answers.values():
+            drafted.add(replicate)
     if unmade := request.count - len(drafted.cases) - drafted.left_out.total():
         drafted.left_out["; ".join(judged.stopped) or "its call was not made"] = unmade
     if not drafted.cases:

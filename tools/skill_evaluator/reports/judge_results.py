@@ -56,8 +56,7 @@ def print_judged(judged: Judged | JudgeRunSize, form: Format, components: Path, 
     """Print the result of a judge command and how to resume an incomplete judge run. Return the exit code."""
     if isinstance(judged, JudgeRunSize):
         return print_drafted(judged, form)
-    results = judged.results
-    if results is not None:
+    if (results := judged.results) is not None:
         folder, blocks = {"folder": str(judged.folder)}, _judged_blocks(results, [f"results: {judged.folder}"])
         if isinstance(results, JudgeCalibration):
             folder, blocks = {}, calibration_blocks(results)
@@ -211,8 +210,7 @@ def _worst_scores(judges: Sequence[JudgeScores]) -> Sheet:
         texts = (" … ".join(score.evidence), score.justification, score.suggestion)
         rows.append(_row_of([name, item_id, score.criterion], score.score, *map(_evidence_cell, texts)))
     columns = ("judge", "output", "criterion", "score", "evidence", "justification", "suggestion")
-    caption = "The lowest scores"
-    return Sheet(columns=columns, rows=rows, numbers=frozenset({"score"}), below=columns[-3:], caption=caption)
+    return Sheet(columns=columns, rows=rows, numbers=frozenset({"score"}), below=columns[-3:], caption="Lowest scores")
 
 
 def _score_biases(judge: JudgeScores) -> tuple[Sheet, list[str]]:
@@ -260,7 +258,7 @@ def _uncertain_matches(judges: Sequence[JudgePreferences]) -> Sheet:
         texts = (f"{one.winner or one.unscored}: {one.justification}" for one in match.judgements[0].orders)
         rows.append(_row_of([name, pair], overall.winner, *map(_evidence_cell, texts)))
     columns = ("judge", "pair", "winner", "order 1", "order 2")
-    return Sheet(columns=columns, rows=rows, below=columns[3:], caption="The least certain comparisons")
+    return Sheet(columns=columns, rows=rows, below=columns[3:], caption="Least certain comparisons")
 
 
 def _pair_biases(judge: JudgePreferences) -> tuple[Sheet, list[str]]:
@@ -300,8 +298,10 @@ def judge_outcome(results: JudgeRunResults, components: Path, folders: Sequence[
         made = counted(sum(record.answered for record in records if record is not None), "answer")
         again = "continue it with the command that the judge run printed"
         return replace(outcome, verdict=f"incomplete, with {made}: {outcome.verdict}", next=again, style="yellow")
-    unusable = all(judge.unusable is not None for judge in results.judges)
-    return replace(outcome, next="choose another judge or rewrite the rubric") if unusable else outcome
+    if all(judge.unusable is not None for judge in results.judges):
+        remedy = "choose another judge or rewrite the rubric"
+        return replace(outcome, lost="", sure="no output of a judge is usable", next=remedy)
+    return outcome
 
 
 def _conclude_regressions(results: regression.RegressionResults, about: str, reader: Reader) -> ComparisonSummary:

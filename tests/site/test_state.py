@@ -99,7 +99,7 @@ def test_pages_ship_the_version_that_history_ships(tmp_path: Path) -> None:
     keep(library, *m, *(a_run(f"1.{at}.0", at + 6, BETTER, model_id="n") for at in range(4)))
     site = built_site(library)
     ship = words(site_page(site, f"components/{SKILL}.html").find(class_="advice"))
-    assert ship.startswith("to ship: 1.1.0 with n (1.3.0: regressed against 1.2.0 on m")
+    assert ship.startswith("to ship: 1.1.0 with n (1.3.0: regressed against 1.2.0 with m")
     assert "1.3.0 · to ship: 1.1.0 with n" in words(states(site)[SKILL])
     assert all(ship in library.call(*words).out for words in (("history", SKILL), ("leaderboard",)))
     assert "skill-evaluator explain" not in "".join(path.read_text() for path in (site / "compare").rglob("*.html"))

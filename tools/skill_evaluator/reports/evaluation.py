@@ -35,7 +35,6 @@ from skill_evaluator.scoring.answer_views import ChangedAnswers
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.component import RunSpread
 from skill_evaluator.verdicts.decide.results import ComparisonResult
-from skill_evaluator.verdicts.shipping import Advice
 
 _CASE_KEYS = ("case_id", "accuracy", "reproducibility", "failures")
 _DRAFT = "a draft: not recorded and never a baseline"
@@ -107,8 +106,8 @@ def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> Compar
     judged = done.judged or unfinished
     if done.verdict is None and (not judged or done.inputs.request.scenario is not None):
         return None
-    unshipped = Advice(version="", reason="no run is complete")
-    ship = (done.verdict and done.verdict.ship) or done.inputs.recorded().ship_words() or unshipped.words
+    ranked = done.ranking.advice.words if done.ranking and done.ranking.advice.version is not None else ""
+    ship = (done.verdict and done.verdict.ship) or ranked or done.inputs.recorded().ship_words()
     if done.verdict is not None:
         return replace(conclude(done.verdict, reader), ship=ship)
     first = next((record for record in judged if not record.complete), judged[0])

@@ -27,7 +27,7 @@ def print_planned(planned: ManyPlanned) -> None:
     for each in planned.ready:
         for estimate in each.estimates:
             size = f"{counted(estimate.calls, 'call')}, at most {cost_words(estimate.cost_upper_usd)}"
-            print(f"{visible(each.component.name)} on {visible(estimate.model_id)}: {size}", file=sys.stderr)
+            print(f"{visible(each.component.name)} with {visible(estimate.model_id)}: {size}", file=sys.stderr)
         for problem in each.problems:
             print(f"problem: {visible(problem)}", file=sys.stderr)
     for name, reason in planned.left_out.items():
@@ -141,15 +141,15 @@ def _switch_summary(result: Switch, folders: Sequence[str]) -> ComparisonSummary
     rank = ["regressed", None, *WORST_FIRST]
     worst = min(result.rows, key=lambda row: rank.index(row.verdict))
     summary = None if worst.comparison is None else conclude(worst.comparison, Reader())
-    ships = [f"{row.component}: {row.comparison.ship}" for row in result.rows if row.comparison]
+    ships = [f"{row.component} {row.comparison.ship.partition(': ')[2]}" for row in result.rows if row.comparison]
     following = f"replace {old} with {new} in .evaluator/models.yaml"
     if shown := [*worse, *unsure][:1]:
         following = f"compare the two models: {reader.command('compare', *shown, '--models', old, new)}"
     return ComparisonSummary(
         verdict=f"may the library switch from {old} to {new}? {answer}",
         lost="" if summary is None else f"{worst.component}: {summary.lost}",
-        sure="" if summary is None else f"{worst.component}: {summary.sure}",
-        ship="; ".join(ships),
+        sure="" if summary is None else f"{worst.component}, {summary.sure}",
+        ship=f"to ship: {'; '.join(ships)}" if ships else "",
         next=following,
         style=STYLES["regressed" if worse else "inconclusive" if unsure else "improved"],
     )

@@ -1,7 +1,4 @@
-"""The pages of a component, of its comparisons and of its verdicts.
-
-The state of a component says what to ship, whether the newest version is worse, where, how sure that is and what to do.
-"""
+"""The pages of a component, of its comparisons and of its verdicts."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,7 +34,7 @@ from skill_evaluator.verdicts.decide import results
 from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
-from skill_evaluator.verdicts.shipping import History, Point
+from skill_evaluator.verdicts.shipping import History, Point, Step
 from skill_evaluator.verdicts.sizing import can_show
 
 ORDER = (*WORST_FIRST, "first")
@@ -333,18 +330,28 @@ def _verdicts_since(status: ComponentStatus) -> Iterator[tuple[str, str]]:
     The latest baseline comes first. The text is like ` since 1.2.0 with a, b`. It names no models if all have the
     verdict. Without a baseline, the verdict is `first`, and the text has no version.
     """
-    models = list(status.history.newest_steps)
-    by_verdict: dict[tuple[str, str | None], list[str]] = {}
-    for model in models:
+    steps, shown = status.history.newest_steps, set[tuple[str, str]]()
+    by_verdict: dict[tuple[str, str], list[str]] = {}
+    for model, step in steps.items():
         current = verdict_of(model, status)
-        for verdict in filter(None, (current, current["also"])):
-            by_verdict.setdefault((verdict["verdict"] or "first", verdict["before"]), []).append(model)
-    rank = ["first", *WORST_FIRST]
-    ordered = sorted(by_verdict, key=lambda pair: rank.index(pair[0]))
+        judged = [(one["verdict"] or "first", one["before"] or "") for one in (current, current["also"]) if one]
+        shown.update(judged)
+        for pair in dict.fromkeys([*judged, *_step_verdicts(step)]):
+            by_verdict.setdefault(pair, []).append(model)
+    ordered = sorted(shown, key=lambda pair: ORDER.index(pair[0]))
     for verdict, before in sorted(ordered, key=lambda pair: precedence(pair[1] or "0.0.0"), reverse=True):
         named = by_verdict[verdict, before]
         since = f" since {before}" if before else ""
-        yield verdict, since + ("" if len(named) == len(models) else f" with {listed(named, _MAX_NAMED)}")
+        yield verdict, since + ("" if len(named) == len(steps) else f" with {listed(named, _MAX_NAMED)}")
+
+
+def _step_verdicts(step: Step | None) -> list[tuple[str, str]]:
+    """Return the verdicts of a step with their baselines: the version before, and the accepted one if it is another."""
+    if step is None:
+        return [("first", "")]
+    since = step.since_accepted
+    later = [] if since is None or since.version == step.before else [(str(since.verdict), since.version)]
+    return [(step.verdict, step.before), *later]
 
 
 def _unmeasured_runs(status: ComponentStatus, rows: Sequence[Row]) -> tuple[list[str], bool]:
@@ -604,6 +611,7 @@ def _version_entry(compared: ComparedComponent, model_id: str, point: Point) -> 
         "model": model_id,
         "point": point,
         "verdict": "first" if step is None else step.verdict,
+        "verdicts": _step_verdicts(step),
         "difference": (step and step.difference) or 0.0,
         "figures": figures,
         "where": where,

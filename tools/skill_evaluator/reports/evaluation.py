@@ -40,9 +40,9 @@ _CASE_KEYS = ("case_id", "accuracy", "reproducibility", "failures")
 _DRAFT = "a draft: not recorded and never a baseline"
 _MAX_WEAKEST, _MAX_WEAKEST_OPEN = 5, 3
 _MAX_FAULTS = 3
-_FIGURES = ("strict mean", "95 % interval", "cases", "mean", "stdev", "n")
+_FIGURES = ("strict mean", "95 % interval", "cases", "mean", "stdev", "values in mean")
 _COUNTS = ("wrong", "missing", "extra")
-_FIELD_COLUMNS = ("weakest field", "accuracy", "right/n", *_COUNTS, "stability", "cases in which it is")
+_FIELD_COLUMNS = ("weakest field", "accuracy", "right/values", *_COUNTS, "stability", "cases in which it is")
 _OPEN_COLUMNS = tuple(name for name in _FIELD_COLUMNS if name not in _COUNTS)
 
 

@@ -47,7 +47,6 @@ from skill_evaluator.verdicts.component import RecordedComponent
 
 _HERE = Path(__file__).parent
 _ASSETS = ("site.css", "tables.js")
-_MAX_NAME = 18  # characters of a model in the line of a version
 _MAX_ROWS = 600  # rows of the overview
 _MAX_ENTRIES = 600  # versions with their models on the page of changes
 _MAX_OPEN = 2  # versions whose state is not collapsed
@@ -187,8 +186,8 @@ def _version_changes(compared: component_pages.ComparedComponent) -> Iterator[di
     Its `entries` are the verdicts by model, worst first. Its `verdicts` are pairs of a distinct verdict and its models.
     """
     for version, entries in list(compared.entries.items())[:_NEWEST]:
-        by_verdict = by_key((entry["verdict"], abridged(entry["model"], _MAX_NAME)) for entry in entries)
-        verdicts = [(verdict, f"with {listed(models, 2)}") for verdict, models in by_verdict.items()]
+        by_verdict = by_key((entry["verdict"], entry["model"]) for entry in entries)
+        verdicts = [(verdict, f"with {listed(models, 1)}") for verdict, models in by_verdict.items()]
         change = {"component": compared.name, "version": version, "entries": entries, "verdicts": verdicts}
         yield {**change, "timestamp": max(entry["point"].timestamp for entry in entries)}
 

@@ -313,12 +313,11 @@ def component_state(status: ComponentStatus, rows: Sequence[Row]) -> ComponentSt
         sure = can_show(min(record.n_cases for record in status.newest.values()))
         return replace(state, where=where, sure=sure, next=Line(summary.try_step(name, reader)), calm=not regressed)
     worst = compared[0]
-    since = f"since {worst.baseline.skill_version}: " if worst.baseline and not worst.only_since_accepted else ""
     is_sound = all(one.verdict in _SOUND and summary.largest_fall(one) > -_LARGE_DROP for one in compared)
     return replace(
         state,
         where=_where_line(name, worst),
-        sure=f"{since}{certainty(worst, is_named=len(compared) > 1)}",
+        sure=certainty(worst, is_named=len(compared) > 1),
         next=Line(summary.measure_step(name, reader)) if history.unmeasured else _next_line(result, worst),
         calm=is_sound and not regressed,
     )
@@ -375,6 +374,8 @@ def _unmeasured_words(row: Row) -> str:
 
 def _where_line(name: str, model: ModelVerdict) -> Line:
     assert model.baseline is not None  # noqa: S101  (callers choose compared models)
+    if (since := model.only_since_accepted) is not None:
+        return Line(f"{since.metric} {signed(since.difference)} with {model.model_id} since {since.version}")
     against = f" with {model.model_id} since {model.baseline.skill_version}"
     if model.verdict == "incomparable":
         return Line(f"nothing was compared{against}: {next(iter(model.reasons), 'no case is the same')}")
@@ -398,6 +399,8 @@ def loss_parts(name: str, model: ModelVerdict, max_cases: int = 3) -> list[LineP
 def certainty(model: ModelVerdict, *, is_named: bool = False) -> str:
     """Format the deciding change with its evidence. For improved and unchanged, add the bound for new cases."""
     change = summary.sure_words(model, is_named=is_named) or "no figure can be compared"
+    if model.baseline is not None and not model.only_since_accepted:
+        change = f"since {model.baseline.skill_version}: {change}"
     return f"{change}; {results.new_cases_words(model.n_cases)}" if model.verdict in _SOUND else change
 
 
@@ -605,7 +608,7 @@ def _version_entry(compared: ComparedComponent, model_id: str, point: Point) -> 
     if model is not None and model.baseline is not None and model.verdict != "incomparable":
         figures, where = certainty(model), Line(*loss_parts(compared.name, model, _MAX_CASES))
     elif step is not None and step.difference is not None and (model is None or model.baseline is None):
-        change = f"{compared.status.history.metric} {signed(step.difference)}"
+        change = f"since {step.before}: {compared.status.history.metric} {signed(step.difference)}"
         figures = summary.difference_words(change, point.n_cases, step.ci95, step.q)
     return {
         "model": model_id,

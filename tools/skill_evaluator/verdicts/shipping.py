@@ -514,17 +514,18 @@ class History(FrozenModel):
             return "there is no lower version to judge it against"
         verdict = min((step.verdict for step in steps.values()), key=WORST_FIRST.index)
         worst = {name: step for name, step in steps.items() if step.verdict == verdict}
-        step, named = next(iter(worst.values())), ", ".join([*list(worst)[:2], *["…"] * (len(worst) > 2)])
+        step = next(iter(worst.values()))
         changes = [(name, one.since_accepted) for name, one in steps.items() if one.since_accepted is not None]
         changes.sort(key=lambda change: WORST_FIRST.index(change[1].verdict))
-        text = f"{verdict} against {step.before} with {named}"
+        text = f"{verdict} against {step.before} with {listed(list(worst), 2)}"
         if step.fell_most and step.verdict in ("regressed", "inconclusive"):
             text += f", most in field {step.fell_most}"
         if not changes:
             return text
-        name, since = changes[0]
+        since = changes[0][1]
+        named = [name for name, one in changes if (one.verdict, one.version) == (since.verdict, since.version)]
         text += f"; {since.verdict} since {since.version}"
-        return f"{text} with {name}" if len(steps) > 1 else text
+        return f"{text} with {listed(named, 2)}" if len(steps) > 1 else text
 
     @property
     def to_ship(self) -> str:

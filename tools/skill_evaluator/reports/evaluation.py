@@ -102,8 +102,7 @@ def evaluation_page(
 def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> ComparisonSummary | None:
     """Draw an evaluation's conclusion. Return None if there is no run, or a scenario and no comparison."""
     reader, records = Reader(outputs=_run_names(done), folders=folders), [run.record for run in done.finished]
-    unfinished = [one for one in records if not (one.is_final or one.is_baseline or one.shard)]
-    judged = done.judged or unfinished
+    judged = done.judged or [one for one in records if not (one.is_final or one.is_baseline or one.shard)]
     if done.verdict is None and (not judged or done.inputs.request.scenario is not None):
         return None
     ranked = done.ranking.advice.words if done.ranking and done.ranking.advice.version is not None else ""

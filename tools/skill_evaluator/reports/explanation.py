@@ -39,7 +39,7 @@ def explanation_page(
 ) -> Page:
     """Build the page of a run's case, or of one field in several cases; `newest` is the highest measured version."""
     component, version, reader = manifest.skill, manifest.skill_version, Reader(folders=folders)
-    run = f"{component} {version} · {manifest.model_id} · run {manifest.run_id}"
+    title = Cell(f"{component} {version} · {manifest.model_id} · run {manifest.run_id}", code=True)
     outputs = _output_blocks(views[0], manifest) if len(views) == 1 else ()
     document = _text_blocks(views[0].case.shown_as, views[0].case.document) if len(views) == 1 else ()
     wrong = [at for view in views for at, values in view.fields.items() if any(_differs(leaf) for leaf, _ in values)]
@@ -53,9 +53,8 @@ def explanation_page(
     else:
         compare = reader.command("compare", component, "--candidate", shown)
         following = f"compare {shown} with the version before: {compare}"
-    heading = Heading(Cell(run, code=True), level=2)
     closing = ComparisonSummary(verdict=f"{component} {version}: {state}", ship=ship, next=following).closing
-    return page_of(manifest.run_id, [heading, *outputs, *document, *_field_blocks(views), closing])
+    return page_of(manifest.run_id, [Heading(title, level=2), *outputs, *document, *_field_blocks(views), closing])
 
 
 def _output_blocks(view: CaseView, manifest: Manifest) -> Iterator[Block]:

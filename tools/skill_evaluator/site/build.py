@@ -42,7 +42,7 @@ from skill_evaluator.site.component import ComponentState
 from skill_evaluator.site.public import PublicNames
 from skill_evaluator.site.rendering import write_page
 from skill_evaluator.stats import by_key
-from skill_evaluator.text import counted, listed, nearest
+from skill_evaluator.text import counted, nearest
 from skill_evaluator.verdicts.component import RecordedComponent
 
 _HERE = Path(__file__).parent
@@ -187,7 +187,7 @@ def _version_changes(compared: component_pages.ComparedComponent) -> Iterator[di
     """
     for version, entries in list(compared.entries.items())[:_NEWEST]:
         by_verdict = by_key((entry["verdict"], entry["model"]) for entry in entries)
-        verdicts = [(verdict, f"with {listed(models, 1)}") for verdict, models in by_verdict.items()]
+        verdicts = list(by_verdict.items())
         change = {"component": compared.name, "version": version, "entries": entries, "verdicts": verdicts}
         yield {**change, "timestamp": max(entry["point"].timestamp for entry in entries)}
 

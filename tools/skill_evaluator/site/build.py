@@ -14,7 +14,7 @@ from typing import Any
 from skill_evaluator import errors
 from skill_evaluator.audit.page import site_audit
 from skill_evaluator.audit.results import REPORTED, AuditResult, read_audit
-from skill_evaluator.display import abridged, loopback, signed, with_progress
+from skill_evaluator.display import loopback, with_progress
 from skill_evaluator.display.pages import component_address
 from skill_evaluator.files import read_versioned
 from skill_evaluator.judges.calibration.results import JudgeCalibration, read_calibration
@@ -47,7 +47,6 @@ from skill_evaluator.verdicts.component import RecordedComponent
 
 _HERE = Path(__file__).parent
 _ASSETS = ("site.css", "tables.js")
-_MAX_NAME = 18  # characters of a model in the line of a version
 _MAX_ROWS = 600  # rows of the overview
 _MAX_ENTRIES = 600  # versions with their models on the page of changes
 _MAX_OPEN = 2  # versions whose state is not collapsed
@@ -177,33 +176,19 @@ def _write_component(
         compare_page=compared.first_address,
         judged=any(build.judgements.glob(f"*/{JUDGING}")),
     )
-    return compared.state, list(component_pages.overview_rows(status, grades)), _version_changes(compared)
+    return compared.state, list(component_pages.overview_rows(status, grades)), list(_version_changes(compared))
 
 
-def _version_changes(compared: component_pages.ComparedComponent) -> list[dict[str, Any]]:
-    """Return one dict for each of the five highest versions, for the page of changes.
+def _version_changes(compared: component_pages.ComparedComponent) -> Iterator[dict[str, Any]]:
+    """Yield one dict for each of the five highest versions, for the page of changes.
 
-    Its `entries` are the verdicts by model, worst first. Its `verdicts` are pairs of a distinct verdict and a text on
-    its models.
+    Its `entries` are the verdicts by model, worst first. Its `verdicts` are pairs of a distinct verdict and its models.
     """
-    changes = []
     for version, entries in list(compared.entries.items())[:_NEWEST]:
-        by_verdict = by_key((entry["verdict"], entry) for entry in entries)
-        verdicts = [(verdict, _models_words(verdict, models)) for verdict, models in by_verdict.items()]
-        timestamp = max(entry["point"].timestamp for entry in entries)
-        change = {"component": compared.name, "version": version, "timestamp": timestamp}
-        changes.append({**change, "verdicts": verdicts, "entries": entries})
-    return changes
-
-
-def _models_words(verdict: str, models: Sequence[Mapping[str, Any]]) -> str:
-    if verdict not in ("regressed", "improved"):
-        return f"× {len(models)}"
-    largest = max(models, key=lambda entry: abs(entry["difference"]))
-    difference = largest["point"].step.difference
-    moved = "" if difference is None else f" {signed(difference)}"
-    more = f", {len(models) - 1} more" if len(models) > 1 else ""
-    return f"{abridged(largest['model'], _MAX_NAME)}{moved}{more}"
+        by_verdict = by_key((entry["verdict"], entry["model"]) for entry in entries)
+        verdicts = list(by_verdict.items())
+        change = {"component": compared.name, "version": version, "entries": entries, "verdicts": verdicts}
+        yield {**change, "timestamp": max(entry["point"].timestamp for entry in entries)}
 
 
 def _write_changes(site: SiteFolder, changes: Iterable[dict[str, Any]], states: Iterable[ComponentState]) -> None:

@@ -426,7 +426,7 @@ def compare_records(
 
 
 def _with_q(compared: Sequence[Compared], rules: VerdictRules) -> list[Compared]:
-    """Return the comparisons with `tests`: p-values adjusted over all measures of the same tier in all models."""
+    """Return the comparisons with `tests`: p-values adjusted over the measures of a family in all models."""
     tested = [
         (_family_of(measure, rules), (measure, measure.effect.p))
         for model in compared

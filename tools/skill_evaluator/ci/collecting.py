@@ -68,8 +68,8 @@ class CollectRequest(CiOptions, FormatOption):
 class ArrivedRun:
     """One run of the plan, joined from its shards, with the run folders that arrived below `root`.
 
-    An interleaved baseline is a run of its own. `judge` is the judge's model id. `judge_folders` has the manifests of
-    the judge's own runs in accepted folders. `skipped`: all its jobs were skipped.
+    An interleaved baseline is a run of its own. `judge` is the judge's model id. `judge_folders` has the run folders
+    of the judge with their manifests. `skipped`: all jobs of the run were skipped.
     """
 
     root: Path
@@ -187,7 +187,7 @@ def resume_commands(request: CollectRequest, outcome: ci.Outcome) -> list[str]:
 def _judged(
     run: ArrivedRun, outputs: Mapping[Call, Replicate], cases: Sequence[Case], request: CollectRequest
 ) -> JudgedRun:
-    """Return the judge's verdicts on a run's outputs, except verdicts of a judge with other settings or prompt."""
+    """Return the judge's verdicts on a run's outputs. Ignore verdicts if the judge's prompt or settings changed."""
     configuration, manifest = request.configuration, run.manifest
     if not any(case.sentences for case in cases):
         return JudgedRun()
@@ -212,7 +212,7 @@ def _judged(
 def _verdicts(
     records: Iterable[Record], checkout: CiOptions, *, again: bool
 ) -> tuple[list[ComparisonResult], dict[str, SkillEvaluatorError]]:
-    """Compare finished runs with baselines (`again`: earlier runs). Return verdicts, and errors by component."""
+    """Return the verdicts on finished runs against baselines (earlier runs if `again`), and errors by component."""
 
     def verdict_on(skill: str, final: Sequence[Record]) -> ComparisonResult | None:
         component, settings = checkout.component(skill), checkout.configuration.settings
@@ -233,7 +233,7 @@ def _verdicts(
 def _lost_values(
     verdict: ModelVerdict, runs: Sequence[tuple[Record, Mapping[Call, Replicate]]], request: CollectRequest
 ) -> list[ci.LostValue]:
-    """Return one example for each of the first three lost fields. `runs` are baseline and candidate with outputs."""
+    """Return an example case for each of the first three lost fields. `runs`: baseline and candidate, with outputs."""
     (before, old_outputs), (after, new_outputs) = runs
     component = request.component(after.skill)
     cases = load_cases(component)
@@ -253,7 +253,7 @@ def _lost_values(
 def _score_run(
     run: ArrivedRun, outputs: Mapping[Call, Replicate], remarks: Sequence[str], request: CollectRequest, until: float
 ) -> tuple[ci.RunOutcome, Record | None]:
-    """Score one run and write its record. The record is None if refused, or unfinished without a scored output."""
+    """Score a run and write its record. The record is None for a refused run, or an unfinished run without scores."""
     if not run.folders:
         return _run_outcome(run, "skipped" if run.skipped else "missing", *remarks), None
     record = _record(run, outputs, remarks, request, until)
@@ -290,7 +290,7 @@ def _write(record: Record, request: CollectRequest) -> None:
 
 
 def _refusal_reason(record: Record, checkout: CiOptions) -> str | None:
-    """Return the reason to refuse a complete run: its version is recorded with another prompt. Else return None."""
+    """Return the reason to refuse a complete run whose version is recorded with another prompt, otherwise None."""
     if record.complete:
         with suppress(SkillEvaluatorError):  # an unreadable archive is reported with the missing verdict
             archive = checkout.archive(checkout.component(record.skill))
@@ -350,7 +350,7 @@ def _record(
 
 
 def find_arrivals(root: Path, plan: ci.Plan) -> list[ArrivedRun]:
-    """Return the runs of a plan, with the run folders and notes of skipped jobs found at any depth below `root`."""
+    """Return the runs of a plan. Find their folders and the notes of skipped jobs at any depth below `root`."""
     jobs = {job.id for job in plan.jobs}
     folders: list[ArrivedFolder] = []
     notes: dict[str, str] = {}
@@ -439,7 +439,7 @@ def _join(
 
 
 def _parts_of(planned: Manifest, job: str, root: Path, folders: Iterable[ArrivedFolder]) -> Iterator[Part]:
-    """Yield the run folders of a planned shard, or remarks on them. Skip folders in the artifact of another job."""
+    """Yield a shard's accepted run folders, and a remark on each rejected one. Skip artifacts of other jobs."""
     for folder, job_of_artifact, manifest in folders:
         ids, is_of_component = [folder.name], True
         if isinstance(manifest, Manifest):

@@ -163,7 +163,7 @@ def _write_missing(folder: Path, files: Mapping[str, str]) -> list[str]:
 def find_branch(folder: Path) -> str:
     """Return the branch that CI evaluates, or "main" if `folder` is in no repository.
 
-    Raise ConfigError if it is a file or a subfolder of a repository.
+    Raise ConfigError if `folder` is a file or a subfolder of a repository.
     """
     existing = next(path for path in (folder.resolve(), *folder.resolve().parents) if path.exists())
     if not existing.is_dir():
@@ -185,8 +185,8 @@ class Proposal:
     """A proposal of `init --adopt`: the texts of the `files` to write, by path, and the lint results of components.
 
     `searched` has the number of matches of each pattern. `contracts` has a reference to the output schema by component.
-    `declared` are paths of new datasets.json files, `ignored` lines for .gitignore. `unread` counts components that
-    were not read, `sentences` the `expect` checks without a judge. `lost` has remarks on ignored files, and advice.
+    `declared`: paths of new datasets.json files. `ignored`: new lines of .gitignore. `unread`: number of components not
+    read. `sentences`: number of `expect` checks that lack a judge. `lost`: remarks on files not adopted, with advice.
     """
 
     linted: Sequence[LintResult]
@@ -258,7 +258,7 @@ def _propose_own(names: Sequence[str], files: Mapping[str, str]) -> Proposal:
 
 
 def _propose_sources(request: InitRequest, kinds: Sequence[str], files: Mapping[str, str]) -> Proposal:
-    """Propose a settings.yaml that declares where components in other formats are. Lint them with these settings."""
+    """Propose a settings.yaml that declares components in other formats. Lint the components with it."""
     settings, current_folder = load_settings(CONFIG), Path.cwd()
     judge = settings.policy.judge.model
     if judge is None and "policy" not in settings.model_fields_set:  # a second `policy` key would be invalid YAML
@@ -338,7 +338,7 @@ def _models_text(hints: Sequence[Mapping[str, Any]]) -> str:
 
 
 def adopt(request: InitRequest, proposal: Proposal) -> list[str]:
-    """Write settings.yaml and the proposed files that do not exist; add to .gitignore if needed.
+    """Write the proposed files that do not exist, and add to settings.yaml and .gitignore.
 
     Return a report line per file.
     """

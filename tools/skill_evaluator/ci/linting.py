@@ -176,10 +176,9 @@ def _unknown_names(policy: Policy, components: Sequence[str], models: Sequence[M
 
 
 def _all_names(components: Path) -> tuple[str, ...]:
-    """Return the names of all components, even of incomplete ones.
+    """Return the names of all components, even of incomplete ones. Raise ComponentError if there is none.
 
-    Raise ComponentError if the folder holds none. If settings.yaml declares sources, return their components, perhaps
-    none.
+    If settings.yaml declares sources, return the names of their components without an error.
     """
     if sources_in(components):
         return tuple(component_names(components))
@@ -240,9 +239,9 @@ def _touched(request: LintRequest, repository: Repository, commit: str, names: t
 
 
 class ModelKey(StrictModel):
-    """The key of a model or program: whether this machine has it (`here`), where CI has it, and the result of a call.
+    """The key of a model or program on this machine (`here`) and in CI, and the result of a call to the model.
 
-    A model needs one of `variables`, a program all of them. With `auth: oidc` the variables identify the job.
+    A model needs one of `variables`, a program all of them. With `auth: oidc`, they identify the job to the vendor.
     """
 
     id: str

@@ -67,15 +67,12 @@ class CiOptions(cli.ComponentsOption, cli.FixturesOption, cli.ConfigOption):
         return self.repository.relative_path(self.components)
 
     def component(self, skill: str) -> Component:
-        """Read a component. Its version is that of its prompt, or else generated (`version_of`)."""
+        """Read a component. A generated version is numbered by `version_of`."""
         component = load_component(self.components, skill, self.configuration.settings.limits, self.fixtures)
         return replace(component, version=self.version_of(skill, component.version, component.digests))
 
     def version_of(self, skill: str, version: str, digests: Mapping[str, str]) -> str:
-        """Return the version. If it is generated and there are `recorded` branches, return a new number.
-
-        The new number is that of `numbered`, from the records here and on these branches.
-        """
+        """Return `version`. If it is generated, number it by the records here and on the `recorded` branches."""
         if not (self.recorded and is_generated(version)):
             return version
         repository, board = self.repository, self.components / skill / "leaderboard.json"
@@ -168,8 +165,8 @@ def environment_of_program(name: str) -> str:
 def environment_of(model: Model, kind: ProviderKind) -> str:
     """Return the CI environment of a model's key, named after `api_key_env`, or else after provider and place.
 
-    It is `eval-no-key` for a `base_url` that needs no key. With `auth: oidc` the environment holds no key, but is
-    part of the identity that the vendor trusts.
+    The environment is `eval-no-key` if the `base_url` needs no key. With `auth: oidc` the environment holds no key,
+    but the vendor checks its name.
     """
     if model.api_key_env is not None:
         name = model.api_key_env.removesuffix("_API_KEY")
@@ -229,7 +226,7 @@ class Plan(FrozenModel):
         return next((job.id for job in self.jobs if run.id in job.runs), run.id)
 
     def manifests(self) -> Iterator[tuple[PlannedRun, Manifest]]:
-        """Yield each run with its manifest. Yield a run with a baseline again, with the manifest of the baseline."""
+        """Yield each run with its manifest. If the run has a baseline, then yield it with the baseline's manifest."""
         for run in self.runs:
             new = Manifest.view(
                 run,
@@ -282,7 +279,7 @@ def sha256_of(path: Path) -> str:
 def planned_request(request: RequestT, plan: Plan, run_id: str) -> RequestT:
     """Return the request that makes a planned run, or resumes it if its folder exists.
 
-    Raise PlanError for an unknown run id, for a request with another component or model, or without `results`.
+    Raise PlanError if the plan has no such run, or if the request names another component or model or no `results`.
     """
     runs = {run.id: run for run in plan.runs}
     if run_id not in runs:
@@ -315,7 +312,7 @@ def planned_request(request: RequestT, plan: Plan, run_id: str) -> RequestT:
 
 
 class Figures(FrozenModel):
-    """Strict means of a record: `accuracy` of the primary metric, `reproducibility` of `pairwise_exact_match`."""
+    """The strict mean of a record's primary metric (`accuracy`), and of `pairwise_exact_match` (`reproducibility`)."""
 
     skill_version: ids.VersionText
     accuracy: ids.Share | None

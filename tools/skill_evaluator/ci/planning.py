@@ -82,7 +82,7 @@ class PlanRequest(CiOptions, cli.FormatOption):
     models: cli.OnlyModels = ()
     replicates: int | None = cli.option("Calls per case and model; default 10 (settings.yaml).", None, "-n")
     max_cost: float | None = cli.option("Maximum cost of all jobs together, in USD.", metavar="USD")
-    pull_request: str | None = cli.rare("Plan drafts for a pull request, named by its merge commit.", metavar="COMMIT")
+    pull_request: str | None = cli.rare("Plan the drafts of the pull request with this merge commit.", metavar="COMMIT")
     drift: bool = cli.rare("Plan recorded versions again, to detect a changed model.", False)
     dry_run: bool = cli.rare("Plan jobs that print their maximum cost and make no call.", False)
     platform: cli.PlatformName | None = cli.rare("On GitHub Actions: also write outputs, summary, annotations.")
@@ -248,9 +248,9 @@ def _add_decisions(plan: Plan, request: PlanRequest, models: Sequence[Model]) ->
 
 
 def _base_of(plan: Plan, request: PlanRequest) -> tuple[str | None, bool]:
-    """Return the commit to compare HEAD with, and whether it is known.
+    """Return the commit to compare HEAD with, or None, and whether the base is known.
 
-    It is unknown if the commit is not here (a force push). On a first push (all zeros), it is known to be None.
+    The base of a first push (all zeros) is known, but has no commit. A base that is not here (a force push) is unknown.
     """
     base = request.base or ""
     is_first_push = not base.strip("0")
@@ -341,7 +341,7 @@ def _on_models(
 def with_baseline(wanted: PlannedEvaluation, archive: Archive, policy: Policy) -> PlannedEvaluation:
     """Return the evaluation with an interleaved baseline and a seed that no record of the two versions has.
 
-    Return it unchanged if there is no baseline or, with a warning, if the baseline cannot be called.
+    Return the evaluation unchanged if there is no baseline, and with a warning if the baseline cannot be called.
     """
     component, model, manifest = wanted.run.component, wanted.run.model, wanted.run.manifest
     try:
@@ -422,9 +422,9 @@ def _make_run(wanted: PlannedEvaluation, shard: Shard) -> PlannedRun:
 def packed(runs: Sequence[PlannedRun], minutes: Mapping[str, float], jobs: Jobs) -> list[PlannedJob]:
     """Return one job per run. If there are more than `jobs.max_jobs` runs, the shortest runs share jobs.
 
-    Runs of one model share a job before runs that only have their keys in common. A shared job has at most
-    `jobs.max_calls` calls and takes at most 300 minutes; `minutes` has the duration by run id. Raise PlanError if there
-    are more jobs than GitHub accepts.
+    Runs of the same model are joined first, then runs with the same keys. A shared job has at most `jobs.max_calls`
+    calls and takes at most 300 minutes. `minutes` has the duration by run id. Raise PlanError if there are more jobs
+    than GitHub accepts.
     """
     runs_by_job = [[run] for run in runs]
     for with_model in (True, False):
@@ -520,7 +520,7 @@ def decide(
     """Return whether a component runs on a model, and the reason.
 
     `before` and `after` are the component at the base and the head of the push; `after` has a valid version. If the
-    base is unknown (a force push), `before` is None and only the recorded version counts.
+    base is unknown (a force push), `before` is None, and a component without a recorded version does not run.
     """
     if recorded is not None:
         return _decide_by_record(before, after, recorded)

@@ -146,7 +146,7 @@ def fetched_fixtures(declared: FixturesElsewhere) -> tuple[Path, str]:
     """Fetch the declared fixtures; return their folder and the commit that the ref points to.
 
     If the repository cannot be reached, warn and use the commit that was fetched last. The variable FIXTURES_COMMIT
-    pins the commit. Raise FixtureError if no commit was fetched, or if it lacks the folder.
+    pins the commit. Raise FixtureError if no commit was fetched, or if the commit lacks the folder.
     """
     address, access = _clone_access(declared.repository)
     if not access and declared.repository[0] in "./":
@@ -184,7 +184,7 @@ def fetched_fixtures(declared: FixturesElsewhere) -> tuple[Path, str]:
 
 
 def _clone_access(name: str) -> tuple[str, Mapping[str, str]]:
-    """Return the URL to clone, and the variables with the login if `name` is OWNER/NAME and FIXTURES_TOKEN is set."""
+    """Return the URL to clone, and git variables with the FIXTURES_TOKEN login (none for a URL or without token)."""
     hide_from_children(["FIXTURES_TOKEN"])
     token = os.environ.get("FIXTURES_TOKEN", "")
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name):

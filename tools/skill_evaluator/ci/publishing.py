@@ -35,7 +35,7 @@ class PublishRequest(ComponentsOption, FormatOption):
 
     collected: Path = argument("The folder that `ci collect` wrote.", Path("collected"))
     mode: Literal["push", "branch", "pull-request"] = option(
-        "Push to --to, --branch, or --branch with a pull request.", "push"
+        "Push to --to, push to --branch, or also open a pull request.", "push"
     )
     to: str = rare("Branch that CI evaluates; `--mode push` also pushes to it.", "main", metavar="BRANCH")
     branch: str = rare("Branch to push to, unless `--mode push`.", "skill-evaluator-records", metavar="BRANCH")
@@ -132,9 +132,9 @@ def publish_records(
 def _find_parents(
     repository: Repository, request: PublishRequest, folder: str
 ) -> tuple[list[str], list[Record], list[LeaderboardError]]:
-    """Return the parents of the commit, the records of `--branch` that it must add, and read errors.
+    """Return the parents of the commit to push, the records that only `--branch` has, and read errors.
 
-    If `--to` and `--branch` diverged, the commit merges them: it has the tree of `--to` and adds the other records.
+    If `--to` and `--branch` diverged, the commit merges them: it has the tree of `--to` and adds these records.
     """
     tip = repository.fetch(request.target)
     if request.mode == "branch":

@@ -72,9 +72,9 @@ def pairs_of_files(
 
 
 def on_different_days(pairs: Sequence[Pair]) -> list[Pair]:
-    """Return pairs whose runs are not interleaved. Raise LeaderboardError if a candidate was not imported."""
+    """Return the pairs, marked as not interleaved. Raise LeaderboardError if a candidate was not imported."""
     if not all(pair.candidate.is_from_elsewhere for pair in pairs):
-        raise LeaderboardError("--different-days is only for results of another tool; records have dates: omit it")
+        raise LeaderboardError("--different-days is only for results of another tool; omit it: records have dates")
     return [replace(pair, side_by_side=False) for pair in pairs]
 
 
@@ -175,7 +175,7 @@ class RecordedComponent:
         return max((version for versions in by_model.values() for version in versions), key=precedence, default="")
 
     def ship_words(self) -> str:
-        """Return the advice on version and model to ship as text, without drafts."""
+        """Return the version and model to ship as text. Ignore drafts. Say it if no run is complete."""
         entries, newest = [entry for entry in self.archive.entries if not entry.draft], self.newest_version
         if not newest:
             return Advice(version="", reason="no run is complete").words
@@ -293,9 +293,9 @@ class RecordedComponent:
     ) -> ComparisonResult | None:
         """Compare complete runs with their default baselines. Return None if no run has a baseline.
 
-        Interleaved baselines among `records` are skipped. A run with the schema alone is the baseline of the recorded
-        run with the prompt. `partial` has the ids of runs with only some of the cases; only these cases are compared.
-        With `asked_again`, the records are reruns of failed cases, and are compared without anchor and other models.
+        Interleaved baselines among `records` are skipped. The recorded run with the prompt is the candidate for a run
+        with the schema alone. `partial` has the ids of runs of only some cases, which are compared on these cases.
+        `asked_again`: the records are reruns of failed cases. Then anchors and other models do not count.
         """
         self.archive.add(records)
         chosen = [
@@ -316,7 +316,7 @@ class RecordedComponent:
         return selection.default_baseline(run, self.archive, self.settings.policy)
 
     def pair_of(self, candidate: Record, baseline: RecordedRun | None, *, anchored: bool = True) -> Pair:
-        """Build the pair of a candidate and its baseline, with the anchor and with the runs to pool with each record.
+        """Build the pair of a candidate and its baseline. Add the anchor, and the runs to pool with each record.
 
         The anchor is a run of the accepted version, or else of the lowest comparable version with half of the
         candidate's cases. There is no anchor if `anchored` is false, if the policy excludes it, or for a run with a
@@ -394,7 +394,7 @@ class RecordedComponent:
         return pairs
 
     def _other_models(self, records: Sequence[Record]) -> Iterator[Record]:
-        """Yield the newest run of each other model, for each version of the records. Skip unreadable records."""
+        """Yield other models' newest runs of the versions in `records`. Skip unreadable records."""
         entries, models = self.archive.entries, {record.model_id for record in records}
         recorded = {entry.run_id for entry in entries if entry.scenario is None and not entry.edited}
         of_family = (record for record in records if record.run_id in recorded and not record.draft)
@@ -405,7 +405,7 @@ class RecordedComponent:
                         yield self.archive.record(run)
 
     def _prompt_pairs(self, records: Sequence[Record]) -> list[Pair]:
-        """Pair each record with a run of its version and model: schema alone as baseline, the prompt as candidate."""
+        """Pair runs with the prompt and their baselines: runs of the same version and model with the schema alone."""
         archive, pairs = self.archive, []
         for record in records:
             scenario = None if record.scenario == SCHEMA_ALONE else SCHEMA_ALONE
@@ -425,7 +425,7 @@ class RecordedComponent:
         return Pair(baseline=older[-1], candidate=record, baseline_again=older[:-1], any_served=True) if older else None
 
     def drift_of(self, records: Sequence[Record]) -> ComparisonResult | None:
-        """Compare each complete run with the earlier runs of its series. Return None if no run has an earlier one."""
+        """Compare runs with earlier runs of the same prompt. Return None if there are no earlier runs."""
         self.archive.add(records)
         pairs = [pair for record in records if (pair := self.drift_pair(record)) is not None]
         return drifted(pairs, rules_for(self.settings, records[0])) if pairs else None
@@ -480,7 +480,7 @@ class RecordedComponent:
 
 
 def _independent_runs(record: Record, runs: Iterable[Record]) -> tuple[Record, ...]:
-    """Return the runs whose outputs cannot be copies of those of a record or of each other.
+    """Return the runs with outputs of their own, not copies of the record's outputs or of another run's.
 
     Outputs may be copies if a run is replayed, or if two runs have the same seed and the model honours seeds.
     """

@@ -43,7 +43,7 @@ class Contrast(FrozenModel):
     """Two models compared by the primary metric. `difference` is the lower model's score minus the higher model's.
 
     `q` is two-sided and adjusted over all pairs of models (Holm). `as_good`: a drop beyond the tolerance is ruled out.
-    `significant`: the lower model is worse by `q`, and not `as_good`. `remedy` is what would decide the pair, as text.
+    `significant`: the lower model is worse by `q`, and not `as_good`. `remedy` is the way to decide the pair, as text.
     `fell_most` is the field that fell most and both strict means, as text; "" if none fell beyond the tolerance.
     """
 
@@ -101,7 +101,7 @@ class Advice(FrozenModel):
     """The version and the model to ship, and the reason.
 
     The version is None for drafts, which are not shipped, and "" if no version can be shipped yet. `model_id` is None
-    if no model is best; `alike` then has the models between which the outputs do not decide.
+    if no model is best; `alike` then has the best models that are not shown to differ.
     """
 
     version: str | None = None
@@ -282,7 +282,7 @@ def _measured(pair: Pair) -> RankedModel:
 
 
 def _comparable(runs: Sequence[Pair], hidden: Sequence[Pair]) -> tuple[list[Pair], dict[str, str]]:
-    """Return the pairs that can be ranked with the newest run, and the reason of each other model by model id."""
+    """Return the pairs that are comparable with the newest run, and the reason of each other model by model id."""
     newest = max(
         (pair.candidate for pair in runs),
         key=lambda run: (not is_mixed(run.served_model), run.timestamp, run.run_id),
@@ -455,7 +455,7 @@ class Point(FrozenModel):
 
 
 class FlakyValue(FrozenModel):
-    """A field of a case that was flaky in the last three runs. `right` has the right values per run: `3/4`."""
+    """A case's field that was flaky in the last three runs. `right` has a text per run, such as `3/4` for 3 of 4."""
 
     case_id: str
     path: str
@@ -505,9 +505,10 @@ class History(FrozenModel):
 
     @property
     def newest_words(self) -> str:
-        """The worst verdict of the models on the highest version, and the worst since the accepted version.
+        """The worst verdict on the highest version, and the worst since the accepted version, as text.
 
-        A text. The second part is left out if no model has one; without a lower version the text says so.
+        The second part is omitted if no model was compared with the accepted version. If there is no lower version,
+        the text says only that.
         """
         steps = {name: step for name, step in self.newest_steps.items() if step is not None}
         if not steps:
@@ -531,9 +532,9 @@ class History(FrozenModel):
     def to_ship(self) -> str:
         """The version to ship: the highest sound version, or else the lowest version. "" if all score 0.
 
-        A version is sound if it improved, has no baseline, or is unchanged after a sound version. The highest version
-        is sound whenever it is unchanged. A version whose newest runs score 0 in every case with every model is neither
-        sound nor shipped.
+        A version is sound if it improved, has no baseline, or is unchanged after a sound version. An unchanged highest
+        version is always sound, because it is also compared with the accepted version. A version whose newest runs
+        score 0 in every case with every model is not shipped.
         """
         points = by_key((point.version, point) for model in self.models for point in model.points)
         *_, newest = ordered = sorted(points, key=precedence)
@@ -567,7 +568,7 @@ def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
 
 
 def _unchanged_runs(versions: Sequence[Pair], steps: Mapping[str, Step]) -> list[Record]:
-    """Return the runs from the highest version that is not *unchanged* up to the highest version, oldest first."""
+    """Return the runs of the last version that was not *unchanged* and of all later versions, oldest first."""
     runs = dict[str, Record]()
     for pair in reversed(versions):
         runs |= {run.run_id: run for run in (pair.candidate, *pair.candidate_again)}

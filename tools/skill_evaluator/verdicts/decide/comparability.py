@@ -119,10 +119,9 @@ def _count_outputs(cases: Iterable[CaseRecord]) -> tuple[int, int]:
 
 
 def served_change(baseline: Record, candidate: Record) -> records.Change | None:
-    """Return the change of the served model: "model", "date" or None, as `change_of` does.
+    """Return "model" if another model was served, "date" if only its release differs, otherwise None.
 
-    For two different model ids, return "model" only if several models served one of the runs. For a program, return
-    None.
+    If the model ids differ, return "model" if several models served one run, otherwise None. Return None for a program.
     """
     if candidate.provider == "program":
         return None

@@ -67,9 +67,9 @@ _MIN_FIELDS = 3
 def named_cases(common: SharedCases, primary: Measure | None, rules: VerdictRules) -> Cases:
     """Return the cases whose primary metric moved beyond the tolerance, or whose pass status changed.
 
-    A case that moved is named in `broke` or `fixed` if its q is at most `FALSE_NAMES`, or if it went from nearly all
-    right to nearly all wrong, or back. Otherwise it is counted in `within_noise`. If `primary` is None, only
-    `left_out`, `turned` and `unreliable` are set.
+    A case that moved is named in `broke` or `fixed` if its q is at most `FALSE_NAMES`, or if it is nearly always right
+    in one version and nearly always wrong in the other. Other cases that moved are counted in `within_noise`. If
+    `primary` is None, only `left_out`, `turned` and `unreliable` are set.
     """
     turned, unreliable = _turns(common, rules.primary_metric)
     if primary is None:
@@ -117,8 +117,8 @@ def _turns(common: SharedCases, primary_metric: str) -> tuple[list[CaseTurn], li
 def _is_turned(before: CaseRecord, after: CaseRecord, means: tuple[float, float], *, is_graded: bool) -> bool:
     """Return whether a case is at least 90 % right in one version and at most 10 % in the other.
 
-    With three or more fields, the mean score of the fields decides. With fewer fields, the case's mean scores `means`
-    decide if `is_graded` (the metric has scores other than 0 and 1); otherwise return False.
+    With three or more fields, the mean score of the fields counts. With fewer fields, `means` (the case's mean scores)
+    count. Return False for fewer fields if the metric has no scores other than 0 and 1 (`is_graded` is false).
     """
     if len(before.fields) >= _MIN_FIELDS:
         scores_of = comparability.field_scores
@@ -192,10 +192,10 @@ def _open_measures(compared: Compared, results: Results, rules: VerdictRules) ->
 
 
 def _remedy(measure: Measure, effect: Effect, compared: Compared, rules: VerdictRules) -> str:
-    """Format the remedies for an inconclusive measure, such as more cases. They assume that its difference D stays.
+    """Format the remedies for an inconclusive measure, such as more cases, assuming that its difference D stays.
 
-    With the t quantile t, a drop is excluded if the standard error is at most (D + tolerance) ÷ t. It is significant if
-    the standard error is at most −D ÷ t. More cases reduce only the variance between cases, not that between days.
+    A drop is excluded if the standard error is at most (D + tolerance) ÷ t, and significant if it is at most −D ÷ t,
+    where t is a t quantile. More cases do not reduce the variance between days.
     """
     baseline, candidate, q = *compared.pair.runs, compared.q(measure)
     cases, tolerance, level, ways = len(measure.case_ids), rules.tolerance(measure), rules.level(measure), []
@@ -426,7 +426,7 @@ def compare_records(
 
 
 def _with_q(compared: Sequence[Compared], rules: VerdictRules) -> list[Compared]:
-    """Return the comparisons with `tests`: p-values adjusted over all measures of the same tier in all models."""
+    """Return the comparisons with `tests`: p-values adjusted over the measures of a family in all models."""
     tested = [
         (_family_of(measure, rules), (measure, measure.effect.p))
         for model in compared
@@ -541,7 +541,7 @@ def _deciding_judge(compared: Compared, results: Results, verdict: VerdictName) 
 def _result(measure: Measure, compared: Compared, rules: VerdictRules, models: int | None) -> MeasureResult:
     """Build the result of a measure. `models` is the number of compared models.
 
-    It is None if the coverage is too low; the measure is then inconclusive.
+    If the coverage is too low, `models` is None and the measure is inconclusive.
     """
     effect, pair, (q, family) = measure.effect, compared.pair, compared.tests.get(measure, (None, 1))
     level, tolerance, harm = rules.level(measure), rules.tolerance(measure), rules.policy.harm

@@ -50,8 +50,8 @@ class Effect:
     """The difference candidate minus baseline, from `n` cases or outputs, with standard error and degrees of freedom.
 
     `p` is one-sided, in the direction of the difference. The difference is above `lowest` with 97 % confidence.
-    `unseen` bounds the share of new cases that may differ although no score varied. It is 0 if scores varied, or if
-    each case has at least three outputs, both versions together.
+    If no score varied, up to the share `unseen` of new cases may still differ. `unseen` is 0 if scores varied, or if
+    each case has at least three outputs in both versions together.
     """
 
     difference: float
@@ -102,10 +102,10 @@ class ArmStatistics:
 
     @cached_property
     def slope(self) -> float:
-        """The change of the mean per shift of all log-odds by 1: the mean of s(1 − s) over the cases.
+        """The change of the mean score if all log-odds rise by 1: the mean of s(1 − s) over the cases.
 
         s is a case's mean score, shrunk towards the mean of all cases with the weight of one output. With replicates,
-        the result is at most the mean standard deviation of a case.
+        the mean standard deviation of the cases is an upper limit.
         """
         scores = (self.counts * self.means + self.mean) / (self.counts + 1)
         moved = float((scores * (1 - scores)).mean())
@@ -117,11 +117,11 @@ def paired_effect(
 ) -> Effect | None:
     """Return the effect with the cases as the sample, by a paired t-test. Return None for a single case.
 
-    error² = s² ÷ C + (D ÷ 2C)² + `day_variance`, with D the mean of the C differences, s their standard deviation and
-    `day_variance` the variance that two runs on different days add. The test is repeated with the largest drops
-    clipped, and the smallest p and the lowest upper confidence limit count. For a rise, and for the lower limit, the
-    largest rises are clipped. If the candidate has fewer replicates, s² ÷ C of a rise is at least the variance that an
-    unchanged version would have, estimated from the baseline's replicates. `limit` bounds the confidence interval.
+    error² = s² ÷ C + (D ÷ 2C)² + `day_variance`. The C differences have the mean D and the standard deviation s.
+    `day_variance` is the variance that two runs on different days add. `limit` bounds the confidence interval.
+    The test is repeated with the largest differences clipped: drops in the test of a drop, rises in the test of a rise.
+    The smallest p and the narrowest confidence limits count. If the candidate has fewer replicates, s² ÷ C in the test
+    of a rise is at least the variance that the baseline's replicates predict for an unchanged version.
     """
     differences = after.means - before.means
     cases = len(differences)
@@ -151,7 +151,7 @@ def paired_effect(
 
 @dataclass(frozen=True, slots=True)
 class _ClippedTests:
-    """Tests for a drop, one per clipping limit; the first clips nothing. `is_sparing`: it clips at most 25 %."""
+    """Tests for a drop, one per clipping limit. The first clips nothing. `is_sparing` tests clip at most 25 %."""
 
     means: Floats
     errors: Floats
@@ -194,9 +194,9 @@ class _ClippedTests:
 
 
 def _clip_limits(ordered: Floats) -> Floats:
-    """Return the limits at which sorted differences are clipped; −∞ clips none.
+    """Return the limits at which sorted differences are clipped. The first limit, −∞, clips nothing.
 
-    The t statistic is largest at the limit Σd² ÷ Σd, summed over the differences d that are not clipped.
+    The t statistic is largest if the limit is Σd² ÷ Σd of the differences d above it.
     """
     count = len(ordered)
     rest, squares = (part[::-1].cumsum()[::-1][1:] for part in (ordered, ordered**2))
@@ -210,9 +210,10 @@ def _clip_limits(ordered: Floats) -> Floats:
 def replicate_effect(before: ArmStatistics, after: ArmStatistics, day_variance: float = 0.0) -> Effect | None:
     """Return the effect on these cases only, with the replicates as independent draws.
 
-    error² = Σ vᵢ (1 ÷ mᵢ + 1 ÷ nᵢ) ÷ C² + (D ÷ 2n)² + `day_variance`, over C cases with mᵢ and nᵢ outputs. vᵢ is the
-    variance of both versions' outputs around their common mean, as in Fisher's stratified randomisation test, and n the
-    number of outputs of the smaller version. Return None if no case has two outputs of the same version.
+    error² = Σ vᵢ (1 ÷ mᵢ + 1 ÷ nᵢ) ÷ C² + (D ÷ 2n)² + `day_variance`, over C cases with mᵢ and nᵢ outputs. D is the
+    difference and n the number of outputs of the version with fewer. vᵢ is the variance of both versions' outputs
+    around their common mean, as in Fisher's stratified randomisation test. Return None if no case has two outputs of
+    the same version.
     """
     counts, totals = (before.counts, after.counts), before.counts + after.counts
     if max(arm.max() for arm in counts) < 2:
@@ -312,7 +313,7 @@ class Measure:
         return self.effect_if(is_sampled=self.is_sampled)
 
     def effect_if(self, *, is_sampled: bool) -> Effect | None:
-        """Return the effect, from replicates if `is_sampled`, else from cases. Return None if there are too few."""
+        """Return the effect from cases, or if `is_sampled` from replicates. Return None if there are too few scores."""
         sampled = replicate_effect(self.before, self.after, self.day_variance) if is_sampled else None
         limit = math.inf if self.kind == "amount" else 1.0
         return sampled or paired_effect(self.before, self.after, self.day_variance, limit)
@@ -326,7 +327,7 @@ class Measure:
 def measures(
     cases: CasePairs, metrics: Iterable[str], pair: Pair | None = None, *, fields: bool = True
 ) -> Iterator[Measure]:
-    """Yield a measure for each metric, agreement and (with `fields`) field that both versions of some case have."""
+    """Yield the measures of metrics, agreement and (with `fields`) fields that any case has in both versions."""
     for name in metrics:
         yield from _measure(name, "accuracy", cases, pair)
     for name in comparability.AGREEMENT:
@@ -369,8 +370,8 @@ class Compared:
     """A pair with its comparable part and its measures. `common` is empty if there is no baseline.
 
     `amounts` has a measure of output tokens, cost and latency by name, or the reason, as text, why there is none. It is
-    empty for two models or scenarios. `tests` has the adjusted p-value of each tested measure, and the number of
-    measures that it is adjusted for.
+    empty if the runs differ in model or scenario. `tests` has the adjusted p-value of each tested measure, and the
+    number of measures that it is adjusted for.
     """
 
     pair: Pair
@@ -381,7 +382,7 @@ class Compared:
 
     @property
     def coverage(self) -> float:
-        """The lowest share: completion of the candidate, of the baseline, or comparable cases.
+        """The lowest of three shares: completion of the candidate, completion of the baseline, comparable cases.
 
         The last is the share of the baseline's cases that are comparable, without cases that are not applicable to the
         candidate. Without a baseline, it is the candidate's completion.

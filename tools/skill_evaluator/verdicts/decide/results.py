@@ -48,7 +48,7 @@ def bounds_of(cases: CasePairs, name: str, kind: Kind = "accuracy") -> Missing |
 
     Return None if no value is missing, if no case is left, or for reproducibility. In the worst case the missing
     outputs of the candidate score 0 and those of the baseline 1; in the best case the reverse (Horowitz and Manski
-    2000, J. Am. Stat. Assoc. 95:77). A case is excluded if both records lack a value of the metric for it, or if one
+    2000, J. Am. Stat. Assoc. 95:77). A case is skipped if neither record has a value of the metric for it, or if one
     record does not score the field.
     """
     if kind == "reproducibility" or all(_is_complete(case, name, kind) for case in chain.from_iterable(cases)):
@@ -156,9 +156,9 @@ Fall = tuple[str, str]  # the path of a lost field, which may contain text of an
 class MeasureResult(FrozenModel):
     """The result of one metric or field: the scores of baseline and candidate, and candidate minus baseline.
 
-    `p` is one-sided, in the direction of the difference, and `q` is adjusted over the family. `n` counts cases, or
-    outputs if each is an independent draw. A test has 80 % power for a drop of `detectable_drop`. `harmed`: the field
-    lost significantly more than `policy.harm`. Agreement of replicates is not tested: p, q and verdict are None.
+    `p` is one-sided, in the direction of the difference, and `q` is `p` adjusted for multiple tests. `n` counts cases,
+    or outputs if each is an independent draw. A test has 80 % power for a drop of `detectable_drop`. `harmed`: a field
+    fell significantly and by more than `policy.harm`. Agreement of replicates is not tested: p, q and verdict are None.
     """
 
     metric: str
@@ -207,7 +207,7 @@ class AmountResult(FrozenModel):
     unmeasured: str = ""
 
     def words(self, calls: int = 1) -> str:
-        """Format both means and their ratio, per call; a cost is formatted per run of `calls` calls."""
+        """Format both means and their ratio. Tokens and latency are per call, a cost is per run of `calls` calls."""
         before, after = self.baseline or 0.0, self.candidate or 0.0
         ratio = times(after / before) if before else "–"
         if self.amount == "output_tokens":
@@ -325,7 +325,7 @@ def calibration_words(judge: str) -> str:
 
 
 def less_repeatable(results: Iterable[MeasureResult]) -> str:
-    """Describe the first agreement of replicates that fell significantly. Return "" if none did."""
+    """Format the drop of the first agreement metric that fell significantly. Return "" if none fell."""
     fell = (one for one in results if one.kind == "reproducibility" and one.ci95 is not None and one.ci95[1] < 0.0)
     return next((f"less repeatable: {one.metric} {one.baseline:.3f} → {one.candidate:.3f}" for one in fell), "")
 
@@ -413,7 +413,10 @@ class ModelVerdict(FrozenModel):
 
     @property
     def moved(self) -> list[str]:
-        """The changes of metrics and fields, or else of amounts or cases, and of the served model, as texts."""
+        """The significant changes of metrics and fields, and a change of the served model, as texts.
+
+        If no metric or field explains a regression, the list has the amounts or the cases that do.
+        """
         moved = [
             f"{one.metric} {one.baseline:.3f} → {one.candidate:.3f}"
             for one in (*self.metrics, *self.fields)

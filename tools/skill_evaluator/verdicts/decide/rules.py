@@ -115,7 +115,7 @@ def rules_for(settings: Settings, candidate: Record) -> VerdictRules:
 
 
 def verdict_on(compared: Compared, measure: Measure, q: float | None, rules: VerdictRules, level: float) -> VerdictName:
-    """Return the verdict on a measure, within the limits of its judge and outputs. A drop requires q ≤ `level`."""
+    """Return the `measure_verdict` of a measure, limited by `limited_verdict`. A regression requires q ≤ `level`."""
     verdict = measure_verdict(measure.effect, q, rules.tolerance(measure), level, rules.alpha)
     return limited_verdict(verdict, compared, measure, rules)
 
@@ -204,11 +204,11 @@ def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:
 
 
 def has_collapsed(measure: Measure, models: int) -> bool:
-    """Return whether a measure was right in nearly all outputs and now is right in few of them, in every case.
+    """Return whether a measure was right in nearly all outputs, is right in few now, and fell far in every case.
 
-    This finds losses in too few cases for a test. Three cases suffice for a single model, or two cases with several
-    outputs each. Several models require three cases with several outputs each. Up to 10 % of the outputs may still be
-    right, or 50 % with three cases and five replicates.
+    This finds losses in too few cases for a test. A single model requires three cases, or two cases with several
+    outputs each. Several models require three cases with several outputs each. Few are up to 10 % of the outputs, or
+    50 % with three cases and five replicates.
     """
     before, after = measure.before, measure.after
     cases, replicates = len(before.means), min(before.counts.min(), after.counts.min())

@@ -175,7 +175,7 @@ class RecordedComponent:
         return max((version for versions in by_model.values() for version in versions), key=precedence, default="")
 
     def ship_words(self) -> str:
-        """Return the version and model to ship as text. Ignore drafts. Say it if no run is complete."""
+        """Return the advice on the version and model to ship as text. Ignore drafts."""
         entries, newest = [entry for entry in self.archive.entries if not entry.draft], self.newest_version
         if not newest:
             return Advice(version="", reason="no run is complete").words

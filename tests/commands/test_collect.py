@@ -103,7 +103,7 @@ def test_collect_takes_no_run_at_another_commit(pipeline: Pipeline) -> None:
         changed.write_text(before)
         for run in pipeline.outcome().values():
             assert run["status"] == "missing"
-            assert run["reason"].startswith(f"not collected: {name} of component '{SKILL}' on ")
+            assert run["reason"].startswith(f"not collected: {name} of component '{SKILL}' with ")
         assert pipeline.publish().out == "no record to publish\n"
 
 
@@ -179,7 +179,7 @@ def test_new_version_is_compared_with_the_recorded_version(pipeline: Pipeline) -
     assert (model["baseline"]["skill_version"], model["candidate"]["skill_version"]) == ("1.0.0", "1.1.0")
     assert (model["model_id"], model["metrics"][0]["difference"]) == (OTHER, 0.0)
     shown = pipeline.run("ci", "report", str(pipeline.collected))
-    assert f"{verdict['verdict']}, no drop beyond the tolerance (0.05): {SKILL} on " in shown.out
+    assert f"{verdict['verdict']}, no drop beyond the tolerance (0.05): {SKILL} with " in shown.out
 
 
 def test_verdicts_are_in_the_order_of_the_plan(pipeline: Pipeline) -> None:

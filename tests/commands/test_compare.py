@@ -73,7 +73,7 @@ def test_unknown_run_is_refused_with_the_nearest_name(
 def test_compare_is_refused_without_two_runs(library: Library) -> None:
     assert compare(library).refuses(f"evaluate '{SKILL}' first")
     keep(library, a_run("1.0.0", 1, GOOD, complete=False))
-    assert compare(library).err.startswith(f"error: {SKILL} on m: no run is complete; 1.0.0: ")
+    assert compare(library).err.startswith(f"error: {SKILL} with m: no run is complete; 1.0.0: ")
     keep(library, a_run("1.0.0", 2, GOOD), a_run("1.1.0", 3, GOOD))
     assert library.call("compare", "--baseline", "1.0.0").refuses("two files: skill-evaluator compare OLD NEW")
     assert library.call("compare", "old", "new").refuses("OLD NEW (there is no file 'old')")

@@ -91,7 +91,7 @@ def test_drifted_model_is_reported_and_starts_a_new_series(recorded: Library, ve
     assert "year 1.000 → 0.000" in moved.drift.moved
     page = _page(recorded, 2)
     assert page.code == 3
-    assert "▼ drift, the model changed though the prompt did not: notice-extraction on served" in page.out
+    assert "▼ drift, the model changed though the prompt did not: notice-extraction with served" in page.out
     assert "field_level_f1 1.000 → 0.500" in page.out
     assert "served: the vendor served model-1, then model-2" in page.out
     since, model = _asked_again(recorded, day=3)

@@ -57,7 +57,7 @@ def test_rate_above_the_policy_alerts_with_its_figures(library: JudgingLibrary) 
     assert done.code == ALERT, done.err
     assert "ALERT: completeness by recorded: corrected rate of regressions 0.750 (0.6" in done.out
     assert "at most 0.1 is allowed; reported 0.750, corrected by sensitivity 1.000 of " in done.out
-    assert "; a rate of regressions is too high or rose\nnext: read the pairs" in done.out
+    assert "of pairs.jsonl; a rate of regressions is too high or rose\nwhere: " in done.out
     alerts = {alert["dimension"]: alert["above"] for alert in library.judged()["alerts"]}
     assert alerts == {"factuality": False, "completeness": True, "format_adherence": False}
 

@@ -66,8 +66,9 @@ def test_report_has_six_lines_and_a_decision_for_each_judge(library: Library) ->
     ]
     assert lines[9].startswith("by stratum: natural trusted, κ 0.864 (0.732–0.933); neighbor undecided")
     assert sum(line.startswith("LLaMA2") for line in lines) == 1
-    assert "LLaMA2, pairs  not trusted" in lines
-    assert "The labelled items must be a random sample" in lines[-5]
+    (title,) = [line for line in lines if line.startswith("LLaMA2, pairs")]
+    assert title.startswith("LLaMA2, pairs  not trusted: κ misses the bar by at least 0.")
+    assert "The labelled items must be a random sample" in lines[-6]
     assert "more labels would decide" in of_stored(library, "--bar", "0.7", judges=("GPT-4",)).out
 
 

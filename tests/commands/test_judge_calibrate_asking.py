@@ -111,6 +111,7 @@ def test_judge_that_writes_prose_gets_no_figures_and_exit_4(library: JudgingLibr
     done = calibrate(library, lambda texts: "Both are fine.", "--rubric", RUBRIC, "--corrupt", "2")
     assert done.code == 4, done.err
     assert "served: no usable output: 24 not_json; for example: Both are fine." in done.out
+    assert "how sure: no output of a judge is usable\n" in done.out
     assert "κ" not in done.out
 
 

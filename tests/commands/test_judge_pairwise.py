@@ -28,8 +28,8 @@ def test_judge_that_is_right_in_both_orders_decides(library: JudgingLibrary) -> 
     done = library.judge("pairwise", "--judge", JUDGE)
     assert done.code == 0, done.err
     lines = [line for line in done.out.splitlines() if line]
-    assert lines[-2].startswith("output 1 wins: recorded 1.000 ")
-    assert lines[-1].startswith("next: label outputs")
+    assert lines[-3].startswith("win rate of output 1 on items of items.jsonl: recorded 1.000 ")
+    assert lines[-1].startswith("next: label some of these outputs")
     assert lines[3].split()[:7] == [JUDGE, "totals", "6", "0", "0", "0", "0"]
     assert "overall" not in done.out
     totals, _ = library.judged()["judges"][0]["criteria"]

@@ -69,7 +69,10 @@ def test_worked_example_of_lost_bullets_and_content_blocks(library: JudgingLibra
     }
     assert (whole["judging"]["source"], whole["judges"][0]["unverified"]["value"]) == (PAIRS, 1.0)
     page = judge(library)
-    assert page.out.splitlines()[-2] == "block (pairs that may not ship: recorded 1 of 1)"
+    verdict, where, sure, following = page.out.splitlines()[-4:]
+    assert (verdict, where[:36]) == ("block: items of pairs.jsonl", "where: a regression of high impact: ")
+    assert "their share: recorded 1 of 1 (0.050–1.000); fewer than 100 pairs" in sure
+    assert following.startswith("next: read the evidence in the folder of the judge run ")
     assert "Free prose without any bullet." in page.out
     assert "warning: 1 pair: rates from fewer than 100 pairs are uncertain" in page.out
 

@@ -44,7 +44,7 @@ def test_ranking_has_cost_verdict_and_advice(two_models: Library) -> None:
     advice = ranking["advice"]
     assert (advice["version"], advice["model_id"]) == ("1.0.0", "small")
     assert advice["reason"].startswith(
-        "1.1.0: regressed against 1.0.0 on small; over all runs of 1.0.0, small is not shown to differ from big"
+        "1.1.0: regressed against 1.0.0 with small; over all runs of 1.0.0, small is not shown to differ from big"
     )
     assert advice == two_models.call("history", SKILL, "--format", "json").json["advice"]
     assert ranking["left_out"] == {"retired": "no complete run of 1.1.0"}

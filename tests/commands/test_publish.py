@@ -61,8 +61,8 @@ def test_publish_adds_rows_and_records_in_one_commit(pipeline: Pipeline) -> None
     message = git(pipeline.origin, "log", "-1", "--format=%B", "main").splitlines()
     assert message[0] == f"Record 2 evaluations: {SKILL} 1.0.0"
     assert {line.rpartition(": ")[0] for line in message[2:]} == {
-        f"{SKILL} 1.0.0 on recorded",
-        f"{SKILL} 1.0.0 on vendor/other",
+        f"{SKILL} 1.0.0 with recorded",
+        f"{SKILL} 1.0.0 with vendor/other",
     }
 
 

@@ -42,9 +42,9 @@ def test_switch_reports_a_worse_model_and_records_both(two: Library, server: Cha
     assert answer == "may the library switch from old to new? no, notice-extraction regressed"
     assert lost == "notice-extraction: lost: field year (0.667 → 0.000)"
     assert sure.startswith(
-        "how sure: notice-extraction: field_level_f1 -0.333 on 9 cases (95 % confidence interval -0."
+        "how sure: notice-extraction, field_level_f1 -0.333 on 9 cases (95 % confidence interval -0."
     )
-    assert ship.startswith("notice-extraction: to ship: 1.0.0 with old (")
+    assert ship.startswith("to ship: notice-extraction 1.0.0 with old (")
     assert following == "next: compare the two models: `skill-evaluator compare notice-extraction --models old new`"
     assert {row["model_id"]: row["replicates"] for row in two.rows()} == {"old": 4, "new": 4}
     assert two.call("compare", SKILL, "--models", "old", "new", "--format", "json").json["verdict"] == "regressed"

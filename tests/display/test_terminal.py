@@ -151,11 +151,11 @@ FIVE = (  # by the first words of a command: which version is worse, where, how 
     ),
     (
         "explain",
-        "receipts 1.1.0",
+        "receipts 1.1.0: an earlier version; the newest is 1.2.0",
         "wrong date",
-        "replicate 0-3: scored",
-        "example-large",
-        "describe date more precisely",
+        "fields: 12 right, 4 wrong",
+        "to ship: 1.2.0 with example-large (improved against 1.1.0",
+        "compare 1.2.0 with the version before",
     ),
 )
 
@@ -167,7 +167,7 @@ def test_one_screen_answers_the_five_questions_of_a_fresh_reader(
     command, *others, following = answers
     _, _, after = shown[0].partition(f"$ skill-evaluator {command} ")
     lines = after.partition("\n$ ")[0].splitlines()[1:]
-    screen = " ".join(" ".join(lines[:24] if command == "explain" else lines[-24:]).split())
+    screen = " ".join(" ".join(lines[-24:]).split())
     assert [words for words in (*others, "next: ", following) if words not in screen] == []
 
 

@@ -272,7 +272,7 @@ MAPPED = [
 ]
 
 
-@pytest.mark.parametrize("truth", [{"lines[].code": "a"}, {"lines": "a", "lines.code": "b"}])
+@pytest.mark.parametrize("truth", [{"lines[].code": "a"}, {"lines": "a", "lines.code.unit": "b"}])
 def test_column_of_a_field_inside_another_is_refused(truth: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=r"is inside 'lines'; name one column with the JSON of 'lines'"):
         Columns(truth=truth)

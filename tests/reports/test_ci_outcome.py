@@ -128,12 +128,12 @@ def test_comment_answers_on_its_first_screen_and_collapses_the_figures() -> None
     made = outcome(*better, *worse, run(skill="new", run_id="x"), *lost)
     other = other.model_copy(update={"ship": "to ship: 1.0.0 with vendor/model-0"})
     page = outcome_page(made.model_copy(update={"verdicts": [one, other]})).markdown()
-    assert [line for line in page.splitlines() if line.startswith("- ") and " on " in line] == [
-        "- ▼ regressed, worse than the recorded version: worse on vendor/model-1",
-        "- ! not measured in full, so there is no verdict: lost on m, better on m",
+    assert [line for line in page.splitlines() if line[:3] in ("- ▼", "- !", "- =", "- –")] == [
+        "- ▼ regressed, worse than the recorded version: worse with vendor/model-1",
+        "- ! not measured in full, so there is no verdict: lost with m, better with m",
         "- = unchanged, no drop beyond the tolerance (0.05): "
-        "better on vendor/model-0, better on vendor/model-1, worse on vendor/model-0",
-        "- – no lower version is recorded: new on m",
+        "better with vendor/model-0, better with vendor/model-1, worse with vendor/model-0",
+        "- – no lower version is recorded: new with m",
     ]
     parts = (
         "▼ worse 1.0.0: regressed against 1.0.0 on these 30 cases (vendor/model-1, the worst of 2 models)",
@@ -157,7 +157,7 @@ def test_comment_answers_on_its_first_screen_and_collapses_the_figures() -> None
 def test_long_lists_of_runs_and_fields_are_cut_with_a_count() -> None:
     runs, verdict = compared("a", *[0.2] * 12, fields_each=1)
     page = outcome_page(outcome(*runs).model_copy(update={"verdicts": [verdict]})).markdown()
-    assert "a on vendor/model-9 and 2 more\n" in page
+    assert "a with vendor/model-9 and 2 more\n" in page
     runs, verdict = compared("receipts", *[0.2] * 8)
     page = outcome_page(outcome(*runs).model_copy(update={"verdicts": [verdict]})).markdown()
     assert len(page) < 60_000

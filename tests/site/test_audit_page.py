@@ -66,12 +66,15 @@ def test_summary_is_open_details_fold_and_charts_have_their_figures(library: Lib
     assert 0 < text.index("Neutrality: ") < text.index("Models, the best grade first")
     above = words(page.main)[: words(page.main).index("Neutrality: ")]
     assert "how sure: the grades of " in above
-    assert "next: add questions to settle the grades of " in above
+    assert "next: settle the grades of ash, birch, cedar with more than 100 questions per benchmark: " in above
+    assert "earlier audit" not in above
     figures = page.find_all("figure")
     assert len(figures) == 3
     assert all(figure.svg and figure.find("table") for figure in figures)
     other = page.find("a", href=f"audits/{OLD}.html")
-    assert words(site_page(library.root / "site", other["href"]).find(class_="crumbs")).endswith(OLD)
+    earlier = site_page(library.root / "site", other["href"])
+    assert words(earlier.find(class_="crumbs")).endswith(OLD)
+    assert words(earlier.find(class_="notice")) == f"This is an earlier audit; the newest is {NEW} ."
 
 
 @pytest.mark.browser

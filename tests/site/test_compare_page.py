@@ -78,7 +78,7 @@ def test_verdict_names_fields_cases_and_one_baseline(tmp_path: Path) -> None:
     site = built_site(library)
     text = words(site_page(site, f"verdicts/{SKILL}/1.1.0.html").find(class_="change"))
     assert text.startswith(
-        "Do not ship 1.1.0 with m ▼ regressed How sure: since 1.0.0: field_level_f1 -0.875 on 12 cases (95 % confid"
+        "1.1.0 with m ▼ regressed since 1.0.0 How sure: since 1.0.0: field_level_f1 -0.875 on 12 cases (95 % confid"
     )
     assert "Where: field title 1.000 → 0.000" in text
     earlier = site_page(site, f"verdicts/{SKILL}/1.0.0.html")

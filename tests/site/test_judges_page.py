@@ -55,10 +55,23 @@ def test_page_shows_the_figures_of_the_results(judged: JudgedSite) -> None:
     assert f"{number(scores['criteria'][0]['score']['value'])} of 5" in page_of(judged, "score")
     preferences, _ = judged.results_of("pairwise")["judges"]
     wins = number(preferences["criteria"][0]["wins"]["value"])
-    assert f"output 1 wins: judge {wins} " in page_of(judged, "pairwise")
+    assert f"win rate of output 1 on items of items.jsonl: judge {wins} " in page_of(judged, "pairwise")
     assert "Pairs without the decision to ship" in page_of(judged, "regression")
     assert "false alarms" in page_of(judged, "calibrate")
-    assert "Next: label more items, then calibrate again; " in page_of(judged, "calibrate")
+    following = "then calibrate again: judge, vendor/second: about 274 more labels would decide"
+    assert f"Next label more items, drawn at random, {following}" in page_of(judged, "calibrate")
+
+
+def test_newest_regression_run_is_answered_before_the_list(judged: JudgedSite) -> None:
+    regression = judged.results_of("regression")
+    page = site_page(judged.root / "site", "judges.html")
+    first = page.find(class_="state")
+    assert first.a["href"] == f"judges/{regression['judging']['id']}.html"
+    text = words(first)
+    assert f"▼ block: {SKILL} 1.0.0 (draft) against 1.0.0 with recorded Where a regression of high impact: " in text
+    assert "How sure pairs that may not ship, with 95 % confidence interval of their share: judge 3 of 7 (0.1" in text
+    assert f"then change the prompt: skill-evaluator try {SKILL} To ship {SKILL} 1.0.0 with recorded, by ground" in text
+    assert text.removeprefix(f"Newest regression run: {regression['judging']['id']} ") in page_of(judged, "regression")
 
 
 def test_review_queue_is_shown_without_names_of_reviewers(judged: JudgedSite) -> None:

@@ -40,7 +40,7 @@ FIRST_SCREENS = {
     "changes.html": STATE,
     "components/receipts.html": (*STATE, "1.1.0 had regressed since 1.0.0"),
     "compare/receipts/1.1.0.html": (*STATE, "1.1.0: regressed against 1.0.0 on these 10 cases", "lost: field date"),
-    "verdicts/receipts/1.1.0.html": (*STATE, "Do not ship 1.1.0 with example-large"),
+    "verdicts/receipts/1.1.0.html": (*STATE, "1.1.0 with example-large"),
     "cases/receipts/service-charge.html": (*STATE, "This case: better with example-small since 1.1.0"),
     "runs/receipts/20260102T090000Z-000002-receipts-example-small.html": (
         *STATE,

@@ -99,7 +99,7 @@ def test_pages_ship_the_version_that_history_ships(tmp_path: Path) -> None:
     keep(library, *m, *(a_run(f"1.{at}.0", at + 6, BETTER, model_id="n") for at in range(4)))
     site = built_site(library)
     ship = words(site_page(site, f"components/{SKILL}.html").find(class_="advice"))
-    assert ship.startswith("to ship: 1.1.0 with n (1.3.0: regressed against 1.2.0 on m")
+    assert ship.startswith("to ship: 1.1.0 with n (1.3.0: regressed against 1.2.0 with m")
     assert "1.3.0 · to ship: 1.1.0 with n" in words(states(site)[SKILL])
     assert all(ship in library.call(*words).out for words in (("history", SKILL), ("leaderboard",)))
     assert "skill-evaluator explain" not in "".join(path.read_text() for path in (site / "compare").rglob("*.html"))
@@ -112,3 +112,21 @@ def test_changes_name_the_worst_verdict_since_the_first_version(tmp_path: Path) 
     keep(library, *(a_run(f"1.{at}.0", at + 6, cases, model_id="n") for at, cases in enumerate((WORSE, RIGHT, RIGHT))))
     page = site_page(built_site(library), "changes.html")
     assert "inconclusive since 1.0.0" in words(page.find(class_="change-of").find("p", recursive=False))
+
+
+def test_banner_and_terminal_name_every_model_of_a_verdict(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    middle = {name: [0.6, 0.65] for name in RIGHT}
+    keep(library, *(a_run(f"1.{at}.0", at + 1, cases) for at, cases in enumerate((RIGHT, RIGHT, WORSE))))
+    of_n = (a_run(f"1.{at}.0", at + 6, cases, model_id="n") for at, cases in enumerate((BETTER, RIGHT, middle)))
+    keep(library, *of_n)
+    assert words(state(library).p).endswith("▼ regressed since 1.1.0, regressed since 1.0.0")
+    assert "regressed since 1.0.0 with m, n" in library.call("history", SKILL).out
+
+
+def test_comparison_ships_what_history_ships(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    for model, versions in {"m": (RIGHT, WORSE, RIGHT), "n": (RIGHT, RIGHT, BETTER)}.items():
+        keep(library, *(a_run(f"1.{at}.0", at + 1, cases, model_id=model) for at, cases in enumerate(versions)))
+    (ship,) = (line for line in library.call("compare", SKILL).out.splitlines() if line.startswith("to ship: 1.2.0"))
+    assert all(ship in library.call(*command).out for command in (("history", SKILL), ("leaderboard", SKILL)))

@@ -48,17 +48,15 @@ def test_models_0_10_apart_on_40_cases_differ_significantly() -> None:
 
 
 def test_pair_names_the_field_in_which_the_lower_model_is_worst() -> None:
-    field = {"compare": "exact", "n": 10, "right": 9, "wrong": 1, "missing": 0, "extra": 0, "stability": 1.0}
+    cases = {name: [*scores[:4], "unparseable"] for name, scores in drawn(0.6, 1).items()}
     better, worse = (
-        {path: {**field, "accuracy": accuracy} for path, accuracy in scores.items()}
-        for scores in ({"total": 0.9, "date": 0.9}, {"total": 0.5, "date": 0.7})
+        {path: dict.fromkeys(cases, (right, 4)) for path, right in counts.items()}
+        for counts in ({"total": 4, "date": 4}, {"total": 1, "date": 3})
     )
-    high = model("high", drawn(0.7, 2), per_field=better)
-    (pair,) = rank(model("low", drawn(0.6, 1), per_field=worse), high).pairs
-    assert pair.fell_most == "total 0.900 → 0.500"
-    more_cases = model("low", drawn(0.6, 1, cases=41), per_field=worse)
-    assert rank(more_cases, high).pairs[0].fell_most == "", "the accuracies are also those of the case that one lacks"
-    (pair,) = rank(model("low", drawn(0.6, 1), per_field=better), high).pairs
+    high = model("high", drawn(0.7, 2), fields={path: dict.fromkeys(cases, (5, 5)) for path in better})
+    (pair,) = rank(model("low", cases, fields=worse), high).pairs
+    assert pair.fell_most == "total 1.000 → 0.200", "an unparseable output counts as wrong, as in a comparison"
+    (pair,) = rank(model("low", drawn(0.6, 1), fields=better), model("high", drawn(0.7, 2), fields=better)).pairs
     assert pair.fell_most == ""
 
 

@@ -35,7 +35,8 @@ class JudgeOptions(TypedDict, total=False):
 
     Attributes:
         judges: The models that judge.
-        replicates: Calls per question; their majority counts, or the mean of their scores; default 1.
+        replicates: Calls per question; their majority counts, or the mean of their scores; default 1. `calibrate`
+            compares only the first with the labels.
         seed: Seed of the calls and of the delimiters around judged texts; default 0.
         max_cost: Maximum cost of all models together, in USD.
         max_calls: Maximum calls over all models, without retries.

@@ -57,6 +57,7 @@ _MAX_NAMED = 8
 _MAX_SAFE_DEFAULTS = 5
 _SETTLED = {True: "settled", False: "not settled", None: "–"}
 _STYLES = {"safe default": "bold green", "avoid": "bold red", "strong but scenario-fragile": "yellow"}
+_SHIP = "to ship: `skill-evaluator leaderboard` names the version and the model of each component; it needs no audit"
 _UNBROKEN = frozenset({"model", "grade"})
 
 
@@ -120,7 +121,8 @@ def _summary_blocks(result: AuditResult) -> Iterator[Block]:
     yield ForMedia(("terminal", "markdown"), [Heading("Stability audit", level=2)])
     yield ForMedia(("site",), [Heading("Grades and advice")])
     # the site shows the conclusion above the heading
-    yield ForMedia(("terminal", "markdown"), [Closing(list(_conclusion(result)))])
+    *lines, following = _conclusion(result)
+    yield ForMedia(("terminal", "markdown"), [Closing([*lines, _SHIP, following])])
     yield Line(f"{_size_text(result)}.")
     style = "yellow" if result.neutrality.verdict.startswith("not") else ""
     yield Line("Neutrality: ", _neutrality_text(result), style=style)
@@ -161,7 +163,17 @@ def _conclusion(result: AuditResult) -> Iterator[Line]:
     others = f", those of {listed(unsettled, _MAX_SAFE_DEFAULTS)} are not" if settled and unsettled else ""
     yield Line(sure + others)
     if unsettled:
-        yield Line(f"next: add questions to settle the grades of {listed(unsettled, _MAX_SAFE_DEFAULTS)}")
+        names, more = listed(unsettled, _MAX_SAFE_DEFAULTS), _questions_text(result)
+        yield Line(f"next: settle the grades of {names} with {more}: `skill-evaluator audit run --questions N`")
+    elif len(result.cohort) < 2:
+        yield Line("next: audit at least two models, because grades are relative: `skill-evaluator audit run`")
+    else:
+        yield Line("next: compare the models on your own cases: `skill-evaluator leaderboard`")
+
+
+def _questions_text(result: AuditResult) -> str:
+    questions = max((used.questions or 0 for used in result.used), default=0)
+    return f"more than {counted(questions, 'question')} per benchmark" if questions else "more questions"
 
 
 def _advice(regime: Regime) -> str:

@@ -326,7 +326,7 @@ def _record(
     changed = manifest.differences(manifest.model_copy(update={"cases": present, "digests": digests}))
     if changed:
         raise PlanError(
-            f"{listed(changed, _MAX_LISTED)} of component '{component.name}' on {model.id} changed since the plan; "
+            f"{listed(changed, _MAX_LISTED)} of component '{component.name}' with {model.id} changed since the plan; "
             "check out the plan's commit"
         )
     run_cases = [cases[case_id] for case_id in manifest.cases]

@@ -364,7 +364,7 @@ def with_baseline(wanted: PlannedEvaluation, archive: Archive, policy: Policy) -
         run = replace(wanted.run, manifest=manifest.model_copy(update={"seed": seed}))
         return replace(wanted, run=run, baseline=(planned, input_sizes(baseline, wanted.cases.values())))
     except SkillEvaluatorError as problem:
-        print(f"warning: {component.name} on {model.id} is called without its baseline: {problem}", file=sys.stderr)
+        print(f"warning: {component.name} with {model.id} is called without its baseline: {problem}", file=sys.stderr)
         return wanted
 
 

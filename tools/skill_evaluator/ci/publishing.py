@@ -65,7 +65,7 @@ def _commit_message(records: Sequence[Record]) -> str:
     runs = ", ".join(dict.fromkeys(f"{record.skill} {record.skill_version}" for record in records))
     head = f"Record {counted(len(records), 'evaluation')}: {runs}"
     lines = [
-        f"{record.skill} {record.skill_version} on {record.model_id}: {record.run_id}"
+        f"{record.skill} {record.skill_version} with {record.model_id}: {record.run_id}"
         + ("" if record.complete else " (incomplete)")
         for record in records
     ]

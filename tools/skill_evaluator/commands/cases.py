@@ -5,7 +5,7 @@ from skill_evaluator.errors import EXIT_OK, refuse
 from skill_evaluator.judges.workflows.requests import CasesDraftRequest
 from skill_evaluator.library import options as cli
 from skill_evaluator.library.case_table import CaseTable
-from skill_evaluator.reports.judge_results import print_judged
+from skill_evaluator.reports.judge_results import print_drafted
 from skill_evaluator.reports.live import agreed, leave_out, watch
 from skill_evaluator.text import counted
 
@@ -41,7 +41,7 @@ def cases_draft(options: CasesDraftRequest) -> int:
         dry_run=options.dry_run,
         watch=watch,
     )
-    return print_judged(drafted, "text")
+    return print_drafted(drafted, "text")
 
 
 @cli.options

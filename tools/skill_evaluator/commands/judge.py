@@ -9,7 +9,7 @@ from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR
 from skill_evaluator.judges.workflows import drafting, requests
 from skill_evaluator.library import options as cli
-from skill_evaluator.reports.judge_results import print_judged, print_pinned
+from skill_evaluator.reports.judge_results import print_drafted, print_judged, print_pinned
 from skill_evaluator.reports.lint import print_rubric_lint
 from skill_evaluator.reports.live import watch
 from skill_evaluator.text import counted
@@ -52,12 +52,17 @@ EXITS = {
 }
 
 
+def _judge(options: requests.JudgedRequest | requests.CalibrateRequest) -> int:
+    components = getattr(options, "components", cli.COMPONENTS)
+    return print_judged(run_judges(options, watch), options.format, components, cli.words_of(options))
+
+
 def judge_score(options: requests.ScoreRequest) -> int:
     """Score outputs by a rubric.
 
     A judge gives evidence, a justification, a score, a suggestion and its confidence for each criterion.
     """
-    return print_judged(run_judges(options, watch), options.format)
+    return _judge(options)
 
 
 def judge_pairwise(options: requests.PairwiseRequest) -> int:
@@ -65,7 +70,7 @@ def judge_pairwise(options: requests.PairwiseRequest) -> int:
 
     A verdict that changes with the order is a tie.
     """
-    return print_judged(run_judges(options, watch), options.format)
+    return _judge(options)
 
 
 def judge_regression(options: requests.RegressionRequest) -> int:
@@ -73,7 +78,7 @@ def judge_regression(options: requests.RegressionRequest) -> int:
 
     A judge compares them with the outputs in use, in both orders. Code decides by fixed rules: ship, review or block.
     """
-    return print_judged(run_judges(options, watch), options.format)
+    return _judge(options)
 
 
 def judge_calibrate(options: requests.CalibrateRequest) -> int:
@@ -83,13 +88,16 @@ def judge_calibrate(options: requests.CalibrateRequest) -> int:
     is made. A judge is trusted if the whole 95 % interval of its κ with people is at --bar or above. --corrupt N also
     measures how many known defects a judge finds.
     """
-    return print_judged(run_judges(options, watch), options.format)
+    return _judge(options)
 
 
 def judge_rubric(options: requests.RubricDraftRequest) -> int:
     """Have a model draft a rubric, marked as unreviewed."""
     size = drafting.draft_rubric(options, watch)
-    return print_judged(size or library_of(options).judge.lint([options.out]), options.format)
+    if size is not None:
+        return print_drafted(size, options.format)
+    print_rubric_lint(library_of(options).judge.lint([options.out]), options.format)
+    return EXIT_OK
 
 
 @cli.options

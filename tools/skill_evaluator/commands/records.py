@@ -2,13 +2,14 @@
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
 from skill_evaluator.api import library_of
 from skill_evaluator.display import number, visible
-from skill_evaluator.display.pages import print_page, write
+from skill_evaluator.display.pages import Page, print_page, write
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, ConfigError, LeaderboardError, SkillEvaluatorError, refuse
 from skill_evaluator.exchange.exported import ExportRequest, export_records
 from skill_evaluator.exchange.imported import ImportRequest, import_results
@@ -196,12 +197,15 @@ def explain(options: ExplainOptions) -> int:
     """Show the outputs of a case beside its ground truth; or one field in all cases."""
     library = library_of(options)
     manifest, explained = library.explain(options.run, case=options.case, field=options.field)
-    print_page(
-        options.format,
-        json=lambda: explanation_json(explained, manifest),
-        page=lambda: explanation_page(explained, manifest, cli.words_of(options)),
-        full=options.full,
-    )
+
+    def page() -> Page:
+        newest = ship = ""
+        with suppress(LeaderboardError):  # outputs are also shown if a record cannot be read
+            recorded = library.recorded(manifest.skill)
+            newest, ship = recorded.newest_version, recorded.ship_words()
+        return explanation_page(explained, manifest, cli.words_of(options), newest=newest, ship=ship)
+
+    print_page(options.format, json=lambda: explanation_json(explained, manifest), page=page, full=options.full)
     return EXIT_OK
 
 

@@ -490,7 +490,7 @@ def _failing_runs(plain: Sequence[ComponentRun], inputs: Inputs) -> list[Compone
         runs = [entry for entry in runs_like(archive.entries, planned) if entry.version == planned.version]
         newest = next((entry for entry in runs if entry.prompt == planned.prompt), None)
         if newest is None:
-            message = f"there is no complete record of {component.version} with this prompt on {run.model.id}"
+            message = f"there is no complete record of {component.version} with this prompt and {run.model.id}"
             raise RunError(f"{message}; evaluate '{component.name}' without --failing first")
         record = archive.record(newest)
         failed = {case.case_id for case in record.per_case if not all(case.passed(record.primary_metric))}

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeAlias
 
 from pydantic import NonNegativeInt, PlainSerializer
 
+from skill_evaluator.display import number
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.stats import rate_interval, unit_interval, unseen_share
+from skill_evaluator.text import counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,6 +43,11 @@ class Estimate(FrozenModel):
     value: RoundedFloat | None
     ci95: tuple[RoundedFloat, RoundedFloat] | None
     n: int
+
+    @property
+    def count(self) -> int:
+        """The number of successes of a rate; 0 if it is not defined."""
+        return round((self.value or 0.0) * self.n)
 
     def excludes(self, value: float) -> bool:
         """Return whether the interval, rounded to six decimals, excludes a value. Return False without an interval."""
@@ -103,7 +110,7 @@ def corrected_rate(reported: Estimate, sensitivity: Estimate, specificity: Estim
     power = sensitivity.value + specificity.value - 1.0
     value = min(1.0, max(0.0, (reported.value + specificity.value - 1.0) / power)) if power > 1e-6 else None
     random = np.random.default_rng(_SEED)
-    counts = [(round((figure.value or 0.0) * figure.n), figure.n) for figure in (reported, sensitivity, specificity)]
+    counts = [(figure.count, figure.n) for figure in (reported, sensitivity, specificity)]
     draws = (random.beta(count + 0.5, n - count + 0.5, _DRAWS) for count, n in counts)
     reported_draws, sensitivity_draws, specificity_draws = draws
     powers = sensitivity_draws + specificity_draws - 1.0
@@ -243,6 +250,24 @@ class Trust(FrozenModel):
     kappa: Estimate
     trusted: bool | None
     more_labels: NonNegativeInt | None = None
+
+    @property
+    def decision(self) -> str:
+        """The decision as a word: trusted, not trusted or undecided."""
+        return {True: "trusted", False: "not trusted", None: "undecided"}[self.trusted]
+
+    def words(self, bar: float) -> str:
+        """Format the decision and what is missing for trust: a number of labels, or the distance of κ from the bar."""
+        ci95, missing = self.kappa.ci95, ""
+        if self.trusted is None and ci95 is None:
+            missing = ": all labels or all verdicts are the same"
+        elif self.trusted is None and self.more_labels is None:
+            missing = ": too close to the bar for any number of labels"
+        elif self.trusted is None:
+            missing = f": about {counted(self.more_labels or 0, 'more label')} would decide"
+        elif ci95 is not None and not self.trusted:
+            missing = f": κ misses the bar by at least {number(bar - ci95[1])}"
+        return self.decision + missing
 
 
 def trust_of(table: Floats, bar: float = BAR, weighting: Weighting = "nominal") -> Trust:

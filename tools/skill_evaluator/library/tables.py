@@ -127,8 +127,9 @@ class Columns(StrictModel):
     @classmethod
     def _names_whole_fields(cls, truth: Any) -> Any:
         for path in truth if isinstance(truth, dict) else ():
-            if "[]" in path or any(path.startswith(f"{other}.") for other in truth):
-                parent = path.partition("[]")[0] if "[]" in path else path.rpartition(".")[0]
+            parents = [other for other in truth if path.startswith(f"{other}.")]
+            if "[]" in path or parents:
+                parent = min([*parents, path.partition("[]")[0]], key=len)
                 raise ValueError(f"field '{path}' is inside '{parent}'; name one column with the JSON of '{parent}'")
         return truth
 

@@ -184,7 +184,7 @@ def _outcome_blocks(outcome: Outcome) -> Iterator[Block]:
     lines = []
     for verdict, text in _MEANINGS.items():
         if runs := by_verdict.get(verdict):
-            names = listed([f"{run.skill} on {run.model_id}" for run in runs], _MAX_NAMED)
+            names = listed([f"{run.skill} with {run.model_id}" for run in runs], _MAX_NAMED)
             lines.append(f"{text}{tolerance * (verdict == 'unchanged')}: {names}")
     collapsed = (result for result in outcome.verdicts if result.verdict == "unchanged")
     lines += [f"{result.skill}: {amounts}" for result in collapsed if (amounts := amount_words(result))]

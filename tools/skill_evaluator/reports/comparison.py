@@ -28,6 +28,7 @@ _LEGEND = (
     "p: one-sided; the interval, shown from five cases on, excludes 0 if p ≤ 0.025",
     "per 1,000: tokens and cost of 1,000 outputs, failures in 1,000 calls; runs of different sizes are comparable",
 )
+_RISE = "rise not significant"
 _STABILITIES: tuple[Stability, ...] = ("stable_right", "stable_wrong", "flaky", "stable", "unscored")
 _NUMBERS = frozenset({"before → after", "change", "95 % interval", "p", "detects", "cases"})
 _CHANGE = ("before → after", "change", "95 % interval", "verdict")
@@ -128,6 +129,7 @@ def _main_measures(model: ModelVerdict, *, several: bool) -> Sheet:
     if several:
         since = model.only_since_accepted
         text = f"regressed since {since.version}" if since else str(model.verdict)
+        text += f", {_RISE}" * (text == "unchanged" and any(row[-1].text == _RISE for row in rows[:1]))
         marked = f"{summary.MARKS[model.verdict]} {summary.with_served(model, verdict=text)}"
         verdict = Cell(marked, summary.STYLES.get(model.verdict, ""))
         rows = [[*row[:-1], verdict] for row in rows[:1] or [[Cell("–")] * 5]]
@@ -265,7 +267,7 @@ def _measure_cells(measure: MeasureResult, link: str = "") -> list[Cell]:
 def _verdict_cell(measure: MeasureResult) -> Cell:
     verdict = measure.verdict or "–"
     if verdict == "unchanged" and (measure.difference or 0.0) > measure.tolerance:
-        return Cell("rise not significant")
+        return Cell(_RISE)
     return Cell(verdict, summary.STYLES.get(verdict, ""))
 
 

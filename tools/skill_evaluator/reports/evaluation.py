@@ -35,15 +35,14 @@ from skill_evaluator.scoring.answer_views import ChangedAnswers
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.component import RunSpread
 from skill_evaluator.verdicts.decide.results import ComparisonResult
-from skill_evaluator.verdicts.shipping import Advice
 
 _CASE_KEYS = ("case_id", "accuracy", "reproducibility", "failures")
 _DRAFT = "a draft: not recorded and never a baseline"
 _MAX_WEAKEST, _MAX_WEAKEST_OPEN = 5, 3
 _MAX_FAULTS = 3
-_FIGURES = ("strict mean", "95 % interval", "cases", "mean", "stdev", "n")
+_FIGURES = ("strict mean", "95 % interval", "cases", "mean", "stdev", "values in mean")
 _COUNTS = ("wrong", "missing", "extra")
-_FIELD_COLUMNS = ("weakest field", "accuracy", "right/n", *_COUNTS, "stability", "cases in which it is")
+_FIELD_COLUMNS = ("weakest field", "accuracy", "right/values", *_COUNTS, "stability", "cases in which it is")
 _OPEN_COLUMNS = tuple(name for name in _FIELD_COLUMNS if name not in _COUNTS)
 
 
@@ -103,12 +102,11 @@ def evaluation_page(
 def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> ComparisonSummary | None:
     """Draw an evaluation's conclusion. Return None if there is no run, or a scenario and no comparison."""
     reader, records = Reader(outputs=_run_names(done), folders=folders), [run.record for run in done.finished]
-    unfinished = [one for one in records if not (one.is_final or one.is_baseline or one.shard)]
-    judged = done.judged or unfinished
+    judged = done.judged or [one for one in records if not (one.is_final or one.is_baseline or one.shard)]
     if done.verdict is None and (not judged or done.inputs.request.scenario is not None):
         return None
-    unshipped = Advice(version="", reason="no run is complete")
-    ship = (done.verdict and done.verdict.ship) or done.inputs.recorded().ship_words() or unshipped.words
+    ranked = done.ranking.advice.words if done.ranking and done.ranking.advice.version is not None else ""
+    ship = (done.verdict and done.verdict.ship) or ranked or done.inputs.recorded().ship_words()
     if done.verdict is not None:
         return replace(conclude(done.verdict, reader), ship=ship)
     first = next((record for record in judged if not record.complete), judged[0])

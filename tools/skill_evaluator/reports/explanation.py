@@ -13,8 +13,9 @@ from skill_evaluator.display import WHOLE, abridged, arrow, count, name_text, nu
 from skill_evaluator.display.pages import Block, Cell, Code, Fold, Heading, Lines, Page, Sheet, page_of
 from skill_evaluator.metrics.accuracy import text_similarity
 from skill_evaluator.parsing import OutputForm
+from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import PASSED_FROM, SCORED, check_path, remedy
-from skill_evaluator.reports.summary import AGAIN, Reader
+from skill_evaluator.reports.summary import AGAIN, ComparisonSummary, Reader
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.scoring.answer_views import AnswerChange, CaseView, ChangedAnswers, DistinctOutput
 from skill_evaluator.scoring.scorer import CheckScore
@@ -33,23 +34,27 @@ _STYLES = {"right": "green", "wrong": "red", "missing": "yellow", "extra": "mage
 _MAX_VALUES = 8  # changed values of a case
 
 
-def explanation_page(views: Sequence[CaseView], manifest: Manifest, folders: Sequence[str]) -> Page:
-    """Build the page of a run's case, or of one field in several cases. `folders` are options that name the library."""
+def explanation_page(
+    views: Sequence[CaseView], manifest: Manifest, folders: Sequence[str], *, newest: str = "", ship: str = ""
+) -> Page:
+    """Build the page of a run's case, or of one field in several cases; `newest` is the highest measured version."""
     component, version, reader = manifest.skill, manifest.skill_version, Reader(folders=folders)
-    run = f"{component} {version} · {manifest.model_id} · run {manifest.run_id}"
+    title = Cell(f"{component} {version} · {manifest.model_id} · run {manifest.run_id}", code=True)
     outputs = _output_blocks(views[0], manifest) if len(views) == 1 else ()
     document = _text_blocks(views[0].case.shown_as, views[0].case.document) if len(views) == 1 else ()
     wrong = [at for view in views for at, values in view.fields.items() if any(_differs(leaf) for leaf, _ in values)]
-    if not any(output.answer.outcome == SCORED for view in views for output in view.outputs):
+    shown = max(version, newest or version, key=precedence)
+    state = "the newest version" if shown == version else f"an earlier version; the newest is {shown}"
+    if shown == version and not any(output.answer.outcome == SCORED for view in views for output in view.outputs):
         following = AGAIN.format(reader.command("evaluate", component))
-    elif wrong:
+    elif shown == version and wrong:
         fields = listed([name_text(path) or WHOLE for path in dict.fromkeys(wrong)], 2)
         following = f"describe {fields} more precisely in the prompt, then run {reader.command('try', component)}"
     else:
-        compare = reader.command("compare", component, "--candidate", version)
-        following = f"compare {version} with the version before: {compare}"
-    heading = Heading(Cell(run, code=True), level=2)
-    return page_of(manifest.run_id, [heading, *outputs, *_field_blocks(views), f"next: {following}", *document])
+        compare = reader.command("compare", component, "--candidate", shown)
+        following = f"compare {shown} with the version before: {compare}"
+    closing = ComparisonSummary(verdict=f"{component} {version}: {state}", ship=ship, next=following).closing
+    return page_of(manifest.run_id, [Heading(title, level=2), *outputs, *document, *_field_blocks(views), closing])
 
 
 def _output_blocks(view: CaseView, manifest: Manifest) -> Iterator[Block]:

@@ -4,10 +4,9 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from itertools import chain
+from pathlib import Path
 from typing import Any, TypeVar
 
-from skill_evaluator.checking.lint import RubricLint
 from skill_evaluator.display import count, number, pages, plain, probability, shortened
 from skill_evaluator.display.pages import Block, Cell, Chart, Drawing, Format, ForMedia, Heading, Line, Lines, Sheet
 from skill_evaluator.errors import EXIT_OK
@@ -15,6 +14,7 @@ from skill_evaluator.judges.calibration.results import ANY, BatchResult, JudgeCa
 from skill_evaluator.judges.modes import regression
 from skill_evaluator.judges.modes.pairwise import PAIR, JudgePreferences, PairwiseResults
 from skill_evaluator.judges.modes.results import CascadeResult, PanelResult
+from skill_evaluator.judges.modes.run_outputs import judged_words
 from skill_evaluator.judges.modes.scoring import JudgeScores, ScoreResults
 from skill_evaluator.judges.prompting.judging import Judged, JudgeRunSize, NoUsableOutput
 from skill_evaluator.judges.statistics import Estimate, Trust, mean_within, rate
@@ -22,30 +22,27 @@ from skill_evaluator.judges.workflows.drafting import DraftedCases
 from skill_evaluator.judges.workflows.judging import JudgedResults
 from skill_evaluator.library.rubrics import USUAL_THRESHOLD
 from skill_evaluator.records.pinned import PinReport
-from skill_evaluator.reports.lint import print_drafted_cases, print_rubric_lint
+from skill_evaluator.reports.lint import print_drafted_cases
+from skill_evaluator.reports.summary import ComparisonSummary, Reader
 from skill_evaluator.runner.prices import AMOUNTS, sum_of
 from skill_evaluator.runner.session import print_resume_command
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, listed
 
+JudgeRunResults = JudgedResults | JudgeCalibration
 _Judge = TypeVar("_Judge", bound=JudgeScores | JudgePreferences | regression.JudgeRegressions)
 _TITLES = {"score": "Scores by judges", "pairwise": "Comparisons by judges", "regression": "Regressions by judges"}
 _STYLES = {"ship": "green", "review_required": "yellow", "block": "red", None: "yellow"}
-_STEPS_AFTER_DECISION = {
-    "green": "nothing is in the way of the candidate",
-    "red": "read the pairs that may not ship; their evidence is in the folder of the judge run",
-    "yellow": "have people decide the pairs that are not clear: `skill-evaluator review serve`",
-}
 _STEPS_AFTER_CALIBRATION = {
-    "green": "use the judges with this rubric",
-    "red": "choose another judge or rewrite the rubric, then calibrate again",
-    "yellow": "label more items, then calibrate again; the tables show what is missing",
+    "trusted": "use as a judge with this rubric",
+    "undecided": "label more items, drawn at random, then calibrate again",
+    "not trusted": "choose another judge or rewrite the rubric, then calibrate again",
 }
 _LENGTH_BIAS = ", a length bias unless length is a merit"
 _MAX_PAIRS = 10  # shown with their evidence
+_MAX_NAMED = 3
 _MAX_EVIDENCE = 160  # characters of each piece
-_TRUST = {True: "trusted", False: "not trusted", None: "undecided"}
-_TRUST_STYLES = {True: "green", False: "red", None: "yellow"}
+_TRUST_STYLES = {"trusted": "green", "not trusted": "red", "undecided": "yellow"}
 _ITEMS = {"pairwise": "pairs", "score": "scores", "regression": "regressions", "sentences": "sentences"}
 _RULE = (
     "A judge is trusted if the 95 % confidence interval of κ with people is at {bar} or above, and not trusted if it "
@@ -55,25 +52,19 @@ _LEGEND = "κ: agreement beyond chance; TPR and TNR: the shares of positive and 
 _BIASES = ("position", "length", "self_preference", "leniency", "noise")  # all other biases are probes
 
 
-def print_judged(judged: Judged | JudgeRunSize | RubricLint | DraftedCases, form: Format) -> int:
+def print_judged(judged: Judged | JudgeRunSize, form: Format, components: Path, folders: Sequence[str]) -> int:
     """Print the result of a judge command and how to resume an incomplete judge run. Return the exit code."""
-    if isinstance(judged, RubricLint):
-        print_rubric_lint(judged, form)
-    elif isinstance(judged, DraftedCases):
-        print_drafted_cases(judged)
-    elif isinstance(judged, JudgeRunSize):
-        _print_size(judged, form)
-    if not isinstance(judged, Judged):
-        return EXIT_OK
-    results = judged.results
-    if results is not None:
+    if isinstance(judged, JudgeRunSize):
+        return print_drafted(judged, form)
+    if (results := judged.results) is not None:
         folder, blocks = {"folder": str(judged.folder)}, _judged_blocks(results, [f"results: {judged.folder}"])
         if isinstance(results, JudgeCalibration):
-            folder, blocks = {}, chain(calibration_blocks(results), [_closing(results)])
+            folder, blocks = {}, calibration_blocks(results)
+        closing = judge_outcome(results, components, folders).closing
         pages.print_page(
             form,
             json=lambda: {**folder, **results.model_dump(mode="json")},
-            page=lambda: pages.page_of("the judge run", blocks),
+            page=lambda: pages.page_of("the judge run", [next(blocks), closing, *blocks]),  # below the heading
         )
     for sentence in judged.stopped:
         print(sentence, file=sys.stderr)
@@ -81,7 +72,11 @@ def print_judged(judged: Judged | JudgeRunSize | RubricLint | DraftedCases, form
     return judged.code
 
 
-def _print_size(size: JudgeRunSize, form: Format) -> None:
+def print_drafted(size: JudgeRunSize | DraftedCases, form: Format) -> int:
+    """Print the size of a dry run, or drafted cases, and return the exit code."""
+    if isinstance(size, DraftedCases):
+        print_drafted_cases(size)
+        return EXIT_OK
     judging, total = size.judging, sum_of(size.judges)
     calls = counted(len(judging.questions), "call")
     rows = [pages.cells_of([judge.model_id], judge.provider, judge.key, *judge.amounts) for judge in size.judges]
@@ -100,6 +95,7 @@ def _print_size(size: JudgeRunSize, form: Format) -> None:
         "notes": list(size.notes),
     }
     pages.print_page(form, json=lambda: content, page=lambda: pages.page_of("the judge run", blocks))
+    return EXIT_OK
 
 
 def print_pinned(report: PinReport, form: Format) -> None:
@@ -110,13 +106,13 @@ def print_pinned(report: PinReport, form: Format) -> None:
     pages.print_page(form, json=lambda: report, page=lambda: pages.page_of("the pinned outputs", [text]))
 
 
-def bias_report(results: JudgedResults | JudgeCalibration) -> str:
+def bias_report(results: JudgeRunResults) -> str:
     """Return the Markdown text of a judge run's bias_analysis_report.md."""
     blocks = calibration_blocks(results) if isinstance(results, JudgeCalibration) else _bias_blocks(results)
     return pages.page_of("biases", blocks).markdown()
 
 
-def judge_run_blocks(results: JudgedResults | JudgeCalibration) -> list[Block]:
+def judge_run_blocks(results: JudgeRunResults) -> list[Block]:
     """Return the blocks of a judge run's page. Evidence quotes outputs and is shown in terminal and Markdown only."""
     if isinstance(results, JudgeCalibration):
         return list(calibration_blocks(results))
@@ -124,11 +120,7 @@ def judge_run_blocks(results: JudgedResults | JudgeCalibration) -> list[Block]:
 
 
 def _judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Iterator[Block]:
-    title = _TITLES[results.judging.mode]
-    source = f": {results.judging.source}" if results.judging.source else ""
-    yield _in_texts(Heading(title, source, level=2))
-    yield ForMedia(("site",), [Heading(title)])  # the source may be a path on this machine
-    yield _in_texts(_closing(results))  # the site has it above the heading
+    yield Heading(_TITLES[results.judging.mode], level=2)
     for judge in results.judges:
         yield from _unusable_blocks(judge.judge.model_id, judge.unusable)
     if isinstance(results, regression.RegressionResults):
@@ -137,19 +129,12 @@ def _judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Itera
         yield from _score_blocks(results) if isinstance(results, ScoreResults) else _pair_blocks(results)
     if results.cascade is not None:
         yield from _cascade_blocks(results.cascade)
-    if isinstance(results, regression.RegressionResults):
-        yield Lines(list(_regression_notes(results)))
     if results.left_out:
         named = ", ".join(f"{name} ({reason})" for name, reason in list(results.left_out.items())[:5])
         yield Lines([f"not judged: {counted(len(results.left_out), 'case')}: {named}"])
     usable = _usable(results.judges)
     biases = [f"{judge.judge.model_id}: {sentence}" for judge in usable for sentence in _bias_parts(judge)[1]]
     yield _in_texts(Lines([*biases, *remarks]))
-
-
-def _closing(results: JudgedResults | JudgeCalibration) -> pages.Closing:
-    outcome, following = judge_outcome(results)
-    return pages.Closing([Line(outcome), f"next: {following}"])
 
 
 def _bias_blocks(results: JudgedResults) -> Iterator[Block]:
@@ -225,8 +210,7 @@ def _worst_scores(judges: Sequence[JudgeScores]) -> Sheet:
         texts = (" … ".join(score.evidence), score.justification, score.suggestion)
         rows.append(_row_of([name, item_id, score.criterion], score.score, *map(_evidence_cell, texts)))
     columns = ("judge", "output", "criterion", "score", "evidence", "justification", "suggestion")
-    caption = "The lowest scores"
-    return Sheet(columns=columns, rows=rows, numbers=frozenset({"score"}), below=columns[-3:], caption=caption)
+    return Sheet(columns=columns, rows=rows, numbers=frozenset({"score"}), below=columns[-3:], caption="Lowest scores")
 
 
 def _score_biases(judge: JudgeScores) -> tuple[Sheet, list[str]]:
@@ -274,7 +258,7 @@ def _uncertain_matches(judges: Sequence[JudgePreferences]) -> Sheet:
         texts = (f"{one.winner or one.unscored}: {one.justification}" for one in match.judgements[0].orders)
         rows.append(_row_of([name, pair], overall.winner, *map(_evidence_cell, texts)))
     columns = ("judge", "pair", "winner", "order 1", "order 2")
-    return Sheet(columns=columns, rows=rows, below=columns[3:], caption="The least certain comparisons")
+    return Sheet(columns=columns, rows=rows, below=columns[3:], caption="Least certain comparisons")
 
 
 def _pair_biases(judge: JudgePreferences) -> tuple[Sheet, list[str]]:
@@ -297,39 +281,93 @@ def _position_bias(lean: Estimate) -> list[str]:
     return [f"significant position bias to the {position} output: {share(lean)}"] if lean.excludes(0.0) else []
 
 
-def judge_outcome(results: JudgedResults | JudgeCalibration) -> tuple[Cell, str]:
-    """Return the outcome of a judge run in the colour of its decision, and the next step as text."""
-    records = [judge.record if isinstance(judge, JudgeResult) else judge.judge for judge in results.judges]
-    steps: Mapping[str, str] = {}
+def judge_outcome(results: JudgeRunResults, components: Path, folders: Sequence[str] = ()) -> ComparisonSummary:
+    """Draw the conclusion from a judge run of outputs in `components`; its commands have the options `folders`."""
+    reader, skill = Reader(folders=folders), None if results.judging is None else results.judging.skill
     if isinstance(results, JudgeCalibration):
-        outcome, steps = _calibration_cell(results), _STEPS_AFTER_CALIBRATION
+        outcome = _conclude_calibration(results)
     elif isinstance(results, regression.RegressionResults):
-        style = "red" if results.alerting else _STYLES[results.ship_decision]
-        outcome, steps = Cell(_decision_words(results), style), _STEPS_AFTER_DECISION
-    elif isinstance(results, ScoreResults):
-        scores = "; ".join(f"{one.judge.model_id} {share(one.summary)}" for one in results.judges)
-        outcome = Cell(f"mean score from 0 to 1: {scores}")
+        outcome = _conclude_regressions(results, judged_words(results, components), reader)
     else:
-        wins = [f"{one.judge.model_id} {share(one.criteria[-1].wins)}" for one in results.judges if one.criteria]
-        outcome = Cell(f"output 1 wins: {'; '.join(wins)}")
+        outcome = _conclude_figures(results, judged_words(results, components))
+    if skill is not None:
+        board = reader.command("leaderboard", skill)
+        outcome = replace(outcome, ship=f"to ship: {board} names the version and the model, by ground truth")
+    records = [judge.record if isinstance(judge, JudgeResult) else judge.judge for judge in results.judges]
     if any(record is not None and record.stopped for record in records):
         made = counted(sum(record.answered for record in records if record is not None), "answer")
-        return Cell(
-            f"incomplete, with {made}: {outcome.text}", "yellow"
-        ), "continue it with the command that the judge run printed"
-    if not steps:
-        if all(judge.unusable is not None for judge in results.judges):
-            return outcome, "choose another judge or rewrite the rubric"
-        return outcome, "label outputs, then compare the judge with people: `skill-evaluator judge calibrate --help`"
-    return outcome, steps.get(outcome.style, steps["yellow"])
+        again = "continue it with the command that the judge run printed"
+        return replace(outcome, verdict=f"incomplete, with {made}: {outcome.verdict}", next=again, style="yellow")
+    if all(judge.unusable is not None for judge in results.judges):
+        remedy = "choose another judge or rewrite the rubric"
+        return replace(outcome, lost="", sure="no output of a judge is usable", next=remedy)
+    return outcome
 
 
-def _decision_words(results: regression.RegressionResults) -> str:
-    counts = [(judge.judge.model_id, judge.pairs) for judge in _usable(results.judges)]
-    held = [f"{name} {sum(pair.ship_decision != 'ship' for pair in pairs)} of {len(pairs)}" for name, pairs in counts]
-    shown = f" (pairs that may not ship: {listed(held)})" if results.ship_decision != "ship" and held else ""
+def _conclude_regressions(results: regression.RegressionResults, about: str, reader: Reader) -> ComparisonSummary:
+    judges, judging = _usable(results.judges), results.judging
     raised = "; a rate of regressions is too high or rose" if results.alerting else ""
-    return f"{results.ship_decision or 'no decision'}{shown}{raised}"
+    rates = {judge.judge.model_id: rate(len(judge.held), len(judge.pairs)) for judge in judges}
+    shares = [f"{name} {one.count} of {one.n} {_interval(one)}" for name, one in rates.items()]
+    few = f"; fewer than {regression.MIN_PAIRS} pairs" if judging.items < regression.MIN_PAIRS else ""
+    causes = by_key((pair.reasons[0], pair.id) for _, pair in results.held)
+    where = [f"{reason} ({_names(ids)})" for reason, ids in causes.items()]
+    where += [f"{counted(len(results.left_out), 'case')} not judged"] if results.left_out else []
+    style = "red" if results.alerting else _STYLES[results.ship_decision]
+    steps = {
+        "green": "nothing is in the way of the candidate",
+        "red": f"read the evidence in the folder of the judge run {judging.id}, then change the prompt",
+        "yellow": "have people decide the pairs that --review queued: `skill-evaluator review serve`",
+    }
+    retry = f": {reader.command('try', judging.skill)}" if judging.skill and style == "red" else ""
+    return ComparisonSummary(
+        verdict=f"{results.ship_decision or 'no decision'}: {about}{raised}",
+        lost=f"where: {listed(where, _MAX_NAMED) or 'no pair is worse'}",
+        sure=f"pairs that may not ship, with 95 % confidence interval of their share: {listed(shares)}{few}",
+        next=steps[style] + retry,
+        style=style,
+    )
+
+
+def _conclude_figures(results: ScoreResults | PairwiseResults, about: str) -> ComparisonSummary:
+    if isinstance(results, ScoreResults):
+        title, sheet = f"mean score from 0 to 1 of {about}", _worst_scores(_usable(results.judges))
+        figures = {judge.judge.model_id: judge.summary for judge in results.judges}
+    else:
+        title, sheet = f"win rate of output 1 on {about}", _uncertain_matches(_usable(results.judges))
+        figures = {judge.judge.model_id: judge.criteria[-1].wins for judge in results.judges if judge.criteria}
+    judges, items = "".join(f" --judge {name}" for name in figures), counted(results.judging.items, "item")
+    command = f"`skill-evaluator judge calibrate --labels FILE --rubric RUBRIC{judges}`"
+    return ComparisonSummary(
+        verdict=f"{title}: {'; '.join(f'{name} {share(figure)}' for name, figure in figures.items())}",
+        lost=f"{sheet.caption.lower()}: {_names([row[1].text for row in sheet.rows])}" if sheet.rows else "",
+        sure=f"the brackets are 95 % confidence intervals over {items}; no labels and no other version were used",
+        next=f"label some of these outputs in FILE, then compare the judge with people: {command}",
+        style="",
+    )
+
+
+def _conclude_calibration(calibration: JudgeCalibration) -> ComparisonSummary:
+    judges = by_key((row.trust.decision, name) for name, row in calibration.shown)
+    judges |= {"without a usable output": [judge.judge for judge in calibration.judges if judge.unusable is not None]}
+    parts = [f"{decision}: {_names(names)}" for decision, names in judges.items() if names]
+    style = _TRUST_STYLES.get(next(iter(judges)), "yellow") if len(parts) == 1 else "yellow"
+    texts, steps = by_key((row.trust.words(calibration.bar), name) for name, row in calibration.shown), list[str]()
+    for decision, step in _STEPS_AFTER_CALIBRATION.items():
+        todo = [_names(texts[text]) + text.removeprefix(decision) for text in texts if text.startswith(decision)]
+        steps += [f"{step}: {listed(todo, _MAX_NAMED)}"] if todo else []
+    kappas = [f"{name} {share(row.trust.kappa)} from {counted(row.n, 'label')}" for name, row in calibration.shown]
+    sure = f"κ, with 95 % confidence interval: {listed(kappas, _MAX_NAMED)}; the bar is {plain(calibration.bar)}"
+    return ComparisonSummary(
+        verdict=f"agreement with people: {'; '.join(parts) or 'no labels'}",
+        sure=sure if kappas else "",
+        next="; ".join(steps) or "label items drawn at random, to compare the judges with people",
+        style=style,
+    )
+
+
+def _names(names: Sequence[str]) -> str:
+    return listed(list(dict.fromkeys(names)), _MAX_NAMED)
 
 
 def _regression_blocks(results: regression.RegressionResults) -> Iterator[Block]:
@@ -340,13 +378,11 @@ def _regression_blocks(results: regression.RegressionResults) -> Iterator[Block]
         for one in judges
     ]
     yield Sheet(columns=("judge", *numbers), rows=rows, numbers=frozenset(numbers), caption="Decisions")
-    held = [(judge.judge.model_id, pair) for judge in judges for pair in judge.pairs if pair.ship_decision != "ship"]
-    held.sort(key=lambda row: (row[1].ship_decision != "block", row[1].ship_decision is None))
-    if held:
+    if held := results.held:
         caption = f"The worst of {counted(len(held), 'pair')} without the decision to ship"
         yield _in_texts(replace(_worst_pairs(held[:_MAX_PAIRS]), caption=caption))
-        rows = [_row_of([judge, pair.id], _decision_cell(pair), "; ".join(pair.reasons)) for judge, pair in held]
-        sheet = Sheet(columns=("judge", "pair", "decision", "reasons"), rows=rows)
+        rows = [_row_of([pair.id], _decision_cell(pair), f"{judge}: {'; '.join(pair.reasons)}") for judge, pair in held]
+        sheet = Sheet(columns=("pair", "decision", "reasons"), rows=rows)
         yield ForMedia(("site",), [replace(sheet, caption="Pairs without the decision to ship")])
     yield replace(_dimension_sheet(judges), caption="Dimensions")
     if results.changes:
@@ -359,6 +395,7 @@ def _regression_blocks(results: regression.RegressionResults) -> Iterator[Block]
         caption = f"Rates of regressions against {results.against}"
         yield Sheet(columns=columns, rows=rows, numbers=frozenset(columns[2:7]), caption=caption)
     yield from _panel_blocks("majority", results.panel)
+    yield Lines(list(_regression_notes(results)))
 
 
 def _decision_cell(pair: regression.PairResult) -> Cell:
@@ -433,15 +470,11 @@ def _regression_biases(judge: regression.JudgeRegressions) -> tuple[Sheet, list[
     if judge.repeats.n:
         sentences.append(f"replicates agree in every dimension in {share(judge.repeats)}")
     if judge.mismatches:
-        outputs, mismatches = counted(judge.answers, "output"), _counts_text(judge.mismatches)
+        outputs, mismatches = counted(judge.answers, "output"), _reasons(judge.mismatches)
         sentences.append(f"conclusions that contradict the findings, of {outputs}: {mismatches}")
     if judge.unrequested:
-        sentences.append(f"ignored dimensions, because they were not requested: {_counts_text(judge.unrequested)}")
-    return _dimension_sheet([judge]), [*sentences, f"severity: {_counts_text(judge.severity)}"]
-
-
-def _counts_text(counts: Mapping[Any, int]) -> str:
-    return listed([f"{name} {count}" for name, count in counts.items()])
+        sentences.append(f"ignored dimensions, because they were not requested: {_reasons(judge.unrequested)}")
+    return _dimension_sheet([judge]), [*sentences, f"severity: {_reasons(judge.severity)}"]
 
 
 def _panel_blocks(method: str, panel: PanelResult | None) -> Iterator[Block]:
@@ -463,49 +496,31 @@ def _cascade_blocks(cascade: CascadeResult) -> Iterator[Block]:
         yield Line(f"both judges together: {', '.join(f'{times} {name}' for name, times in named.items())}")
 
 
-def _calibration_cell(calibration: JudgeCalibration) -> Cell:
-    judges = by_key((row.trust.trusted, judge.judge) for judge in calibration.judges for row in _shown(judge))
-    unusable = [judge.judge for judge in calibration.judges if judge.unusable is not None]
-    parts = [
-        f"{words}: {listed(list(dict.fromkeys(judges[key])), 3)}" for key, words in _TRUST.items() if key in judges
-    ]
-    parts += [f"without a usable output: {listed(unusable, 3)}"] if unusable else []
-    style = _TRUST_STYLES[next(iter(judges))] if len(judges) == 1 and not unusable else ""
-    return Cell("; ".join(parts) or "no labels", style)
-
-
-def _shown(judge: JudgeResult) -> Sequence[LabelAgreement]:
-    """Return the agreements to show. Agreement on regressions is shown only over all dimensions."""
-    regressions = [row for row in judge.agreement if row.mode == "regression"][:1]
-    return [*(row for row in judge.agreement if row.mode != "regression"), *regressions]
-
-
 def calibration_blocks(calibration: JudgeCalibration) -> Iterator[Block]:
     """Yield the blocks of a calibration: agreement with people, biases, corruption tests and batch rates by judge."""
     yield Heading("Agreement with people", level=1)
-    charted = [(judge.judge, row) for judge in calibration.judges for row in _shown(judge)]
     rule = _RULE.format(bar=plain(calibration.bar))
-    if charted:
-        yield ForMedia(("site",), [_trust_chart(charted, calibration.bar, rule)])
+    if calibration.shown:
+        yield ForMedia(("site",), [_trust_chart(calibration.shown, calibration.bar, rule)])
     for judge in calibration.judges:
         yield from _unusable_blocks(judge.judge, judge.unusable)
-        for row in _shown(judge):
-            yield _agreement_sheet(judge, row)
+        for row in judge.shown:
+            yield _agreement_sheet(judge, row, calibration.bar)
             parts: list[str | Cell] = []
             for stratum, part in row.strata.items():
-                trust = f" {_TRUST[part.trust.trusted]}, κ {share(part.trust.kappa)}"
+                trust = f" {part.trust.decision}, κ {share(part.trust.kappa)}"
                 parts += ["; " if parts else "by stratum: ", Cell(stratum, code=True), trust]
             if parts:
                 yield Line(*parts)
         yield Lines(list(_finding_lines(judge)))
         if judge.batch is not None:
             yield from _batch_blocks(judge, judge.batch)
-    if charted:
+    if calibration.shown:
         yield _in_texts(Line(rule))
         yield Line(_LEGEND)
 
 
-def _agreement_sheet(judge: JudgeResult, row: LabelAgreement) -> Sheet:
+def _agreement_sheet(judge: JudgeResult, row: LabelAgreement, bar: float) -> Sheet:
     items = row.criterion if row.mode == "score" else _ITEMS[row.mode]
     if row.mode == "pairwise" and row.criterion != "overall":
         items = f"pairs by {row.criterion}"
@@ -525,17 +540,7 @@ def _agreement_sheet(judge: JudgeResult, row: LabelAgreement) -> Sheet:
     }
     title = f"{judge.judge}, {items}"
     rows = [pages.cells_of([], name, words) for name, words in lines.items()]
-    return Sheet(columns=(title, _decision_text(row.trust)), rows=rows, named=frozenset({title}))
-
-
-def _decision_text(trust: Trust) -> str:
-    if trust.trusted is not None:
-        return _TRUST[trust.trusted]
-    if trust.kappa.ci95 is None:
-        return "undecided: all labels or all verdicts are the same"
-    if trust.more_labels is None:
-        return "undecided: too close to the bar for any number of labels"
-    return f"undecided: about {counted(trust.more_labels, 'more label')} would decide"
+    return Sheet(columns=(title, row.trust.words(bar)), rows=rows, named=frozenset({title}))
 
 
 def _order_words(judge: JudgeResult, row: LabelAgreement) -> str:
@@ -560,17 +565,13 @@ def _finding_lines(judge: JudgeResult) -> Iterator[Line]:
             yield Line(name, f", {bias.bias}: {text}")
     test = judge.detection
     if test is not None:
-        alarms = {row.dimension: rate(_misses(row.specificity), row.specificity.n) for row in test.dimensions}
+        alarms = {row.dimension: row.false_alarms for row in test.dimensions}
         whole = next(row for row in test.dimensions if row.dimension == ANY)
-        kinds = ", ".join(f"{kind} {one.n - _misses(one)} of {one.n}" for kind, one in test.kinds.items())
-        others = ", ".join(f"{key} {one.n - _misses(one)} of {one.n}" for key, one in alarms.items() if key != ANY)
+        kinds = ", ".join(f"{kind} {one.count} of {one.n}" for kind, one in test.kinds.items())
+        others = ", ".join(f"{key} {one.count} of {one.n}" for key, one in alarms.items() if key != ANY)
         unscored = f"; {counted(test.unscored, 'pair')} without a usable output" if test.unscored else ""
         yield Line(name, f", detected: {share(whole.sensitivity)} of corruptions ({kinds}){unscored}")
         yield Line(name, f", false alarms: {share(alarms[ANY])} of controls ({others})")
-
-
-def _misses(figure: Estimate) -> int:
-    return round((1.0 - (figure.value or 0.0)) * figure.n)
 
 
 def _batch_blocks(judge: JudgeResult, batch: BatchResult) -> Iterator[Block]:
@@ -579,7 +580,7 @@ def _batch_blocks(judge: JudgeResult, batch: BatchResult) -> Iterator[Block]:
     for entry in batch.dimensions:
         row = errors.get(entry.dimension)
         figures = (None, None, None) if row is None else (row.trust.kappa, row.sensitivity, row.specificity)
-        trust = "–" if row is None else _trust_cell(row.trust.trusted)
+        trust = "–" if row is None else _trust_cell(row.trust)
         cells.append(_row_of([entry.dimension], entry.reported, entry.corrected, *figures, trust))
     columns = ("dimension", "reported", "corrected", "κ", "TPR", "TNR", "")
     yield Sheet(
@@ -603,7 +604,7 @@ def _trust_chart(rows: Sequence[tuple[str, LabelAgreement]], bar: float, rule: s
     points, cells = list[dict[str, Any]](), []
     for judge, row in rows:
         label, kappa = f"{_ITEMS[row.mode]}: {row.criterion}", row.trust.kappa
-        cells.append(_row_of([judge], label, kappa, row.n, _trust_cell(row.trust.trusted)))
+        cells.append(_row_of([judge], label, kappa, row.n, _trust_cell(row.trust)))
         if kappa.value is not None:
             low, high = kappa.ci95 or (None, None)
             point = {"label": label, "series": judge, "value": kappa.value, "low": low, "high": high}
@@ -612,8 +613,7 @@ def _trust_chart(rows: Sequence[tuple[str, LabelAgreement]], bar: float, rule: s
     sheet = Sheet(columns=columns, rows=cells, numbers=frozenset(columns[2:4]))
     if not points:
         return replace(sheet, caption="Agreement with people", note=rule)
-    counts = Counter(_TRUST[row.trust.trusted] for _, row in rows)
-    decisions = ", ".join(f"{count} {text}" for text, count in counts.items())
+    decisions = _reasons(Counter(row.trust.decision for _, row in rows))
 
     def draw() -> Any:
         from skill_evaluator.display.chart_style import interval_chart, title  # imports altair
@@ -641,5 +641,5 @@ def _reasons(counts: Mapping[Any, int]) -> str:
     return ", ".join(f"{times} {reason}" for reason, times in counts.items()) or "–"
 
 
-def _trust_cell(trusted: bool | None) -> Cell:
-    return Cell(_TRUST[trusted], style=_TRUST_STYLES[trusted])
+def _trust_cell(trust: Trust) -> Cell:
+    return Cell(trust.decision, style=_TRUST_STYLES[trust.decision])

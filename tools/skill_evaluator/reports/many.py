@@ -12,7 +12,7 @@ from skill_evaluator.evaluation.mutation import MutantResult, MutationResult
 from skill_evaluator.evaluation.pipeline import EvaluationResult
 from skill_evaluator.identifiers import is_baseline
 from skill_evaluator.reports.evaluation import evaluation_summary
-from skill_evaluator.reports.summary import MARKS, STYLES, ComparisonSummary, Reader, amount_words, conclude
+from skill_evaluator.reports.summary import MARKS, STYLES, ComparisonSummary, Reader, conclude
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 
@@ -27,7 +27,7 @@ def print_planned(planned: ManyPlanned) -> None:
     for each in planned.ready:
         for estimate in each.estimates:
             size = f"{counted(estimate.calls, 'call')}, at most {cost_words(estimate.cost_upper_usd)}"
-            print(f"{visible(each.component.name)} on {visible(estimate.model_id)}: {size}", file=sys.stderr)
+            print(f"{visible(each.component.name)} with {visible(estimate.model_id)}: {size}", file=sys.stderr)
         for problem in each.problems:
             print(f"problem: {visible(problem)}", file=sys.stderr)
     for name, reason in planned.left_out.items():
@@ -44,22 +44,23 @@ def many_json(done: _Results, planned: ManyPlanned) -> dict[str, Any]:
 def many_page(done: _Results, planned: ManyPlanned, folders: Sequence[str]) -> Page:
     """Build the page of several evaluations: runs and errors, conclusions, and skipped components.
 
-    If a verdict is neither improved nor unchanged, only the conclusions with such verdicts are shown.
+    If a verdict is neither improved nor unchanged, only the conclusions with such verdicts are shown in full.
     """
     cells = []
     for row in _run_rows(done):
         scores = (row["version"] or "–", number(row["score"]), signed(row["change"]))
         style = "red" if row["verdict"].startswith("error") else STYLES.get(row["verdict"], "")
-        verdict = Cell(row["verdict"], style)
-        cells.append(cells_of([], row["component"], row["model"], *scores, verdict, cost_words(row["USD"])))
+        figures = (*scores, Cell(row["verdict"], style), cost_words(row["USD"]))
+        cells.append(cells_of([], row["component"], row["model"], *figures))
     measured = [each for each in done.values() if isinstance(each, EvaluationResult)]
     worse = [each for each in measured if each.verdict and each.verdict.verdict not in ("improved", "unchanged")]
-    summaries = [evaluation_summary(each, folders) for each in worse or measured]
-    left_out = [f"skipped: {name}: {reason}" for name, reason in planned.left_out.items()]
-    closings = [summary.closing for summary in summaries if summary is not None]
-    sound = [each.verdict for each in measured if each.verdict and each not in worse] if worse else []
-    amounts = [f"{verdict.skill}: {text}" for verdict in sound if (text := amount_words(verdict))]
-    return page_of("components", [Sheet(columns=_COLUMNS, rows=cells), *closings, Lines([*amounts, *left_out])])
+    shown = {each.inputs.component.name for each in worse or measured}
+    summaries = [(each.inputs.component.name, evaluation_summary(each, folders)) for each in measured]
+    closings = [one.closing for name, one in summaries if one and name in shown]
+    others = [(name, (one.amounts, one.ship)) for name, one in summaries if one and name not in shown]
+    lines = [f"{name}, {text}" for name, texts in others for text in texts if text]
+    lines += [f"skipped: {name}: {reason}" for name, reason in planned.left_out.items()]
+    return page_of("components", [Sheet(columns=_COLUMNS, rows=cells), *closings, Lines(lines)])
 
 
 def _run_rows(done: _Results) -> Iterator[dict[str, Any]]:
@@ -141,15 +142,15 @@ def _switch_summary(result: Switch, folders: Sequence[str]) -> ComparisonSummary
     rank = ["regressed", None, *WORST_FIRST]
     worst = min(result.rows, key=lambda row: rank.index(row.verdict))
     summary = None if worst.comparison is None else conclude(worst.comparison, Reader())
-    ships = [f"{row.component}: {row.comparison.ship}" for row in result.rows if row.comparison]
+    ships = [f"{row.component} {row.comparison.ship.partition(': ')[2]}" for row in result.rows if row.comparison]
     following = f"replace {old} with {new} in .evaluator/models.yaml"
     if shown := [*worse, *unsure][:1]:
         following = f"compare the two models: {reader.command('compare', *shown, '--models', old, new)}"
     return ComparisonSummary(
         verdict=f"may the library switch from {old} to {new}? {answer}",
         lost="" if summary is None else f"{worst.component}: {summary.lost}",
-        sure="" if summary is None else f"{worst.component}: {summary.sure}",
-        ship="; ".join(ships),
+        sure="" if summary is None else f"{worst.component}, {summary.sure}",
+        ship=f"to ship: {'; '.join(ships)}" if ships else "",
         next=following,
         style=STYLES["regressed" if worse else "inconclusive" if unsure else "improved"],
     )

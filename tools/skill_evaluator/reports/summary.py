@@ -146,9 +146,11 @@ def worst_first(result: ComparisonResult) -> list[ModelVerdict]:
 
 
 def largest_fall(model: ModelVerdict) -> float:
-    """Return the difference of the field that fell most. Return 0 if none fell beyond its tolerance."""
-    fell = model.fell_most
-    return 0.0 if fell is None else fell.difference or 0.0
+    """Return the larger fall of a critical metric and of the field that fell most, as a difference of at most 0."""
+    differences = [one.difference or 0.0 for one in model.metrics if one.tier == "critical"]
+    if model.fell_most is not None:
+        differences.append(model.fell_most.difference or 0.0)
+    return min([0.0, *differences])
 
 
 def scope_words(result: ComparisonResult, model: ModelVerdict) -> str:

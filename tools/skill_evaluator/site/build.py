@@ -14,8 +14,8 @@ from typing import Any
 from skill_evaluator import errors
 from skill_evaluator.audit.page import site_audit
 from skill_evaluator.audit.results import REPORTED, AuditResult, read_audit
-from skill_evaluator.display import abridged, loopback, signed, with_progress
-from skill_evaluator.display.pages import Cell, component_address
+from skill_evaluator.display import loopback, with_progress
+from skill_evaluator.display.pages import component_address
 from skill_evaluator.files import read_versioned
 from skill_evaluator.judges.calibration.results import JudgeCalibration, read_calibration
 from skill_evaluator.judges.modes.pairwise import PairwiseResults
@@ -32,8 +32,8 @@ from skill_evaluator.library.sources import component_names
 from skill_evaluator.providers.redaction import result_or_error
 from skill_evaluator.records.archive import Archive, load_leaderboard
 from skill_evaluator.records.record import Row
-from skill_evaluator.reports.judge_results import judge_outcome, judge_run_blocks
-from skill_evaluator.reports.summary import Reader
+from skill_evaluator.reports.judge_results import JudgeRunResults, judge_outcome, judge_run_blocks
+from skill_evaluator.reports.summary import ComparisonSummary, Reader
 from skill_evaluator.repository import Repository
 from skill_evaluator.site import POLICY, SiteFolder, refuse_page_name
 from skill_evaluator.site import component as component_pages
@@ -47,7 +47,6 @@ from skill_evaluator.verdicts.component import RecordedComponent
 
 _HERE = Path(__file__).parent
 _ASSETS = ("site.css", "tables.js")
-_MAX_NAME = 18  # characters of a model in the line of a version
 _MAX_ROWS = 600  # rows of the overview
 _MAX_ENTRIES = 600  # versions with their models on the page of changes
 _MAX_OPEN = 2  # versions whose state is not collapsed
@@ -55,7 +54,6 @@ _NEWEST = 5  # versions of a component on the page of changes
 _MAX_AUDIT_TEXT = 5_000  # characters; the sentence on a cohort names many figures
 _REMEDY = "repair the named file, or restore it from git (git checkout -- FILE), and build again"
 _Entries = tuple[ComponentState, list[dict[str, Any]], list[dict[str, Any]]]  # state, rows of the overview, versions
-JudgeRunResults = ScoreResults | PairwiseResults | RegressionResults | JudgeCalibration
 _KINDS: Mapping[JudgeMode, tuple[type[JudgeRunResults], str]] = {  # the other modes have no results
     "score": (ScoreResults, "scores"),
     "pairwise": (PairwiseResults, "comparisons"),
@@ -108,7 +106,7 @@ def build_site(build: SiteBuild) -> SiteFolder:
         states.append(result[0])
         rows += result[1]
         changes += result[2]
-    _write_judges(site, build.judgements, build.config, settings)
+    _write_judges(site, build, settings, {state.component: state for state in states})
     retiring_models: list[str] = []
     with suppress(errors.ConfigError):  # a site needs no models.yaml
         retiring_models = retiring(load_models(build.config, settings.limits))
@@ -178,33 +176,19 @@ def _write_component(
         compare_page=compared.first_address,
         judged=any(build.judgements.glob(f"*/{JUDGING}")),
     )
-    return compared.state, list(component_pages.overview_rows(status, grades)), _version_changes(compared)
+    return compared.state, list(component_pages.overview_rows(status, grades)), list(_version_changes(compared))
 
 
-def _version_changes(compared: component_pages.ComparedComponent) -> list[dict[str, Any]]:
-    """Return one dict for each of the five highest versions, for the page of changes.
+def _version_changes(compared: component_pages.ComparedComponent) -> Iterator[dict[str, Any]]:
+    """Yield one dict for each of the five highest versions, for the page of changes.
 
-    Its `entries` are the verdicts by model, worst first. Its `verdicts` are pairs of a distinct verdict and a text on
-    its models.
+    Its `entries` are the verdicts by model, worst first. Its `verdicts` are pairs of a distinct verdict and its models.
     """
-    changes = []
     for version, entries in list(compared.entries.items())[:_NEWEST]:
-        by_verdict = by_key((entry["verdict"], entry) for entry in entries)
-        verdicts = [(verdict, _models_words(verdict, models)) for verdict, models in by_verdict.items()]
-        timestamp = max(entry["point"].timestamp for entry in entries)
-        change = {"component": compared.name, "version": version, "timestamp": timestamp}
-        changes.append({**change, "verdicts": verdicts, "entries": entries})
-    return changes
-
-
-def _models_words(verdict: str, models: Sequence[Mapping[str, Any]]) -> str:
-    if verdict not in ("regressed", "improved"):
-        return f"× {len(models)}"
-    largest = max(models, key=lambda entry: abs(entry["difference"]))
-    difference = largest["point"].step.difference
-    moved = "" if difference is None else f" {signed(difference)}"
-    more = f", {len(models) - 1} more" if len(models) > 1 else ""
-    return f"{abridged(largest['model'], _MAX_NAME)}{moved}{more}"
+        by_verdict = by_key((entry["verdict"], entry["model"]) for entry in entries)
+        verdicts = list(by_verdict.items())
+        change = {"component": compared.name, "version": version, "entries": entries, "verdicts": verdicts}
+        yield {**change, "timestamp": max(entry["point"].timestamp for entry in entries)}
 
 
 def _write_changes(site: SiteFolder, changes: Iterable[dict[str, Any]], states: Iterable[ComponentState]) -> None:
@@ -243,17 +227,17 @@ def _write_overview(
     )
 
 
-def _write_judges(site: SiteFolder, judgements: Path, config: Path, settings: Settings) -> None:
+def _write_judges(site: SiteFolder, build: SiteBuild, settings: Settings, states: Mapping[str, ComponentState]) -> None:
     """Write the list of the newest judge runs, a page for each, and one for the calibration that the settings name."""
     # names begin with the time
-    folders = sorted((path.parent for path in judgements.glob(f"*/{JUDGING}")), reverse=True)
+    folders = sorted((path.parent for path in build.judgements.glob(f"*/{JUDGING}")), reverse=True)
     rows, problems, unfinished = [], [], []
     for folder in folders[:_MAX_JUDGE_RUNS]:
         try:
             refuse_page_name(folder.name, errors.JudgeError)
             mode = read_judge_run(folder).mode
             if mode in _KINDS and (folder / RESULTS).exists():
-                rows.append(_write_judge_run(site, folder, mode))
+                rows.append(_write_judge_run(site, folder, mode, build.components, states))
             elif mode in _KINDS:
                 unfinished.append(folder.name)
         except errors.JudgeError as problem:
@@ -264,42 +248,43 @@ def _write_judges(site: SiteFolder, judgements: Path, config: Path, settings: Se
         "judges.html",
         "judges.html",
         rows=sorted(rows, key=lambda row: (row["head"].created, row["id"]), reverse=True),
-        calibration=_write_calibration(site, config, settings),
+        calibration=_write_calibration(site, build, settings),
         problems=problems,
         unfinished=unfinished,
         left_out=max(0, len(folders) - _MAX_JUDGE_RUNS),
-        queue=_queue_status(site, config),
+        queue=_queue_status(site, build.config),
     )
 
 
-def _write_calibration(site: SiteFolder, config: Path, settings: Settings) -> Cell | None:
-    """Write the page of the calibration that the settings name, if it can be read, and return its outcome."""
+def _write_calibration(site: SiteFolder, build: SiteBuild, settings: Settings) -> ComparisonSummary | None:
+    """Write the page of the calibration that the settings name, if it can be read, and return its conclusion."""
     try:
-        calibration = read_calibration(config, settings)
+        calibration = read_calibration(build.config, settings)
     except errors.JudgeError as problem:
         site.note("calibration of the settings", problem)
         return None
-    row = {"id": settings.policy.judge.calibration, "of": ""}
-    return None if calibration is None else _write_results(site, "calibration.html", row, calibration)
+    if calibration is None:
+        return None
+    summary = judge_outcome(calibration, build.components)
+    row = {"id": settings.policy.judge.calibration, "of": "", "state": None, "summary": summary}
+    write_page(site, "calibration.html", "judge_run.html", row=row, page_blocks=judge_run_blocks(calibration))
+    return summary
 
 
-def _write_results(site: SiteFolder, address: str, row: dict[str, Any], results: JudgeRunResults) -> Cell:
-    outcome, following = judge_outcome(results)
-    blocks = judge_run_blocks(results)
-    write_page(site, address, "judge_run.html", row=row, outcome=outcome, following=following, page_blocks=blocks)
-    return outcome
-
-
-def _write_judge_run(site: SiteFolder, folder: Path, mode: JudgeMode) -> dict[str, Any]:
+def _write_judge_run(
+    site: SiteFolder, folder: Path, mode: JudgeMode, components: Path, states: Mapping[str, ComponentState]
+) -> dict[str, Any]:
     """Write the page of a judge run and return its row of the list. Raise errors.JudgeError for invalid results."""
     (kind, noun), path = _KINDS[mode], folder / RESULTS
     results: JudgeRunResults = read_versioned(kind, path, "results_version", RESULTS_VERSION, errors.JudgeError)
     if results.judging is None:
         raise errors.JudgeError(f"{path} is not the result of a judge run: it has no `judging`")
     judges = [judge.judge if isinstance(judge.judge, str) else judge.judge.model_id for judge in results.judges]
-    address = f"judges/{folder.name}.html"
-    row = {"head": results.judging, "judges": judges, "of": noun, "id": folder.name, "address": address}
-    return {**row, "outcome": _write_results(site, address, row, results)}
+    address, state = f"judges/{folder.name}.html", states.get(results.judging.skill or "")
+    row = {"head": results.judging, "judges": judges, "of": noun, "id": folder.name, "address": address, "state": state}
+    row["summary"] = judge_outcome(results, components)
+    write_page(site, address, "judge_run.html", row=row, page_blocks=judge_run_blocks(results))
+    return row
 
 
 def _queue_status(site: SiteFolder, config: Path) -> list[str] | None:

@@ -1,7 +1,4 @@
-"""The pages of cases and runs: outputs beside the ground truth, with the differences marked.
-
-Long texts are cut, and the page says so.
-"""
+"""The pages of cases and runs: outputs beside the ground truth, with the differences marked."""
 
 import json
 from collections import Counter

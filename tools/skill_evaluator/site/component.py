@@ -1,7 +1,4 @@
-"""The pages of a component, of its comparisons and of its verdicts.
-
-The state of a component says what to ship, whether the newest version is worse, where, how sure that is and what to do.
-"""
+"""The pages of a component, of its comparisons and of its verdicts."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,7 +34,7 @@ from skill_evaluator.verdicts.decide import results
 from skill_evaluator.verdicts.decide.comparability import common_part
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
-from skill_evaluator.verdicts.shipping import History, Point
+from skill_evaluator.verdicts.shipping import History, Point, Step
 from skill_evaluator.verdicts.sizing import can_show
 
 ORDER = (*WORST_FIRST, "first")
@@ -316,12 +313,11 @@ def component_state(status: ComponentStatus, rows: Sequence[Row]) -> ComponentSt
         sure = can_show(min(record.n_cases for record in status.newest.values()))
         return replace(state, where=where, sure=sure, next=Line(summary.try_step(name, reader)), calm=not regressed)
     worst = compared[0]
-    since = f"since {worst.baseline.skill_version}: " if worst.baseline and not worst.only_since_accepted else ""
     is_sound = all(one.verdict in _SOUND and summary.largest_fall(one) > -_LARGE_DROP for one in compared)
     return replace(
         state,
         where=_where_line(name, worst),
-        sure=f"{since}{certainty(worst, is_named=len(compared) > 1)}",
+        sure=certainty(worst, is_named=len(compared) > 1),
         next=Line(summary.measure_step(name, reader)) if history.unmeasured else _next_line(result, worst),
         calm=is_sound and not regressed,
     )
@@ -333,18 +329,28 @@ def _verdicts_since(status: ComponentStatus) -> Iterator[tuple[str, str]]:
     The latest baseline comes first. The text is like ` since 1.2.0 with a, b`. It names no models if all have the
     verdict. Without a baseline, the verdict is `first`, and the text has no version.
     """
-    models = list(status.history.newest_steps)
-    by_verdict: dict[tuple[str, str | None], list[str]] = {}
-    for model in models:
+    steps, shown = status.history.newest_steps, set[tuple[str, str]]()
+    by_verdict: dict[tuple[str, str], list[str]] = {}
+    for model, step in steps.items():
         current = verdict_of(model, status)
-        for verdict in filter(None, (current, current["also"])):
-            by_verdict.setdefault((verdict["verdict"] or "first", verdict["before"]), []).append(model)
-    rank = ["first", *WORST_FIRST]
-    ordered = sorted(by_verdict, key=lambda pair: rank.index(pair[0]))
+        judged = [(one["verdict"] or "first", one["before"] or "") for one in (current, current["also"]) if one]
+        shown.update(judged)
+        for pair in dict.fromkeys([*judged, *_step_verdicts(step)]):
+            by_verdict.setdefault(pair, []).append(model)
+    ordered = sorted(shown, key=lambda pair: ORDER.index(pair[0]))
     for verdict, before in sorted(ordered, key=lambda pair: precedence(pair[1] or "0.0.0"), reverse=True):
         named = by_verdict[verdict, before]
         since = f" since {before}" if before else ""
-        yield verdict, since + ("" if len(named) == len(models) else f" with {listed(named, _MAX_NAMED)}")
+        yield verdict, since + ("" if len(named) == len(steps) else f" with {listed(named, _MAX_NAMED)}")
+
+
+def _step_verdicts(step: Step | None) -> list[tuple[str, str]]:
+    """Return the verdicts of a step with their baselines: the version before, and the accepted one if it is another."""
+    if step is None:
+        return [("first", "")]
+    since = step.since_accepted
+    later = [] if since is None or since.version == step.before else [(str(since.verdict), since.version)]
+    return [(step.verdict, step.before), *later]
 
 
 def _unmeasured_runs(status: ComponentStatus, rows: Sequence[Row]) -> tuple[list[str], bool]:
@@ -368,6 +374,8 @@ def _unmeasured_words(row: Row) -> str:
 
 def _where_line(name: str, model: ModelVerdict) -> Line:
     assert model.baseline is not None  # noqa: S101  (callers choose compared models)
+    if (since := model.only_since_accepted) is not None:
+        return Line(f"{since.metric} {signed(since.difference)} with {model.model_id} since {since.version}")
     against = f" with {model.model_id} since {model.baseline.skill_version}"
     if model.verdict == "incomparable":
         return Line(f"nothing was compared{against}: {next(iter(model.reasons), 'no case is the same')}")
@@ -391,6 +399,8 @@ def loss_parts(name: str, model: ModelVerdict, max_cases: int = 3) -> list[LineP
 def certainty(model: ModelVerdict, *, is_named: bool = False) -> str:
     """Format the deciding change with its evidence. For improved and unchanged, add the bound for new cases."""
     change = summary.sure_words(model, is_named=is_named) or "no figure can be compared"
+    if model.baseline is not None and not model.only_since_accepted:
+        change = f"since {model.baseline.skill_version}: {change}"
     return f"{change}; {results.new_cases_words(model.n_cases)}" if model.verdict in _SOUND else change
 
 
@@ -598,12 +608,13 @@ def _version_entry(compared: ComparedComponent, model_id: str, point: Point) -> 
     if model is not None and model.baseline is not None and model.verdict != "incomparable":
         figures, where = certainty(model), Line(*loss_parts(compared.name, model, _MAX_CASES))
     elif step is not None and step.difference is not None and (model is None or model.baseline is None):
-        change = f"{compared.status.history.metric} {signed(step.difference)}"
+        change = f"since {step.before}: {compared.status.history.metric} {signed(step.difference)}"
         figures = summary.difference_words(change, point.n_cases, step.ci95, step.q)
     return {
         "model": model_id,
         "point": point,
         "verdict": "first" if step is None else step.verdict,
+        "verdicts": _step_verdicts(step),
         "difference": (step and step.difference) or 0.0,
         "figures": figures,
         "where": where,

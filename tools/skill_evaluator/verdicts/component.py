@@ -26,7 +26,7 @@ from skill_evaluator.verdicts.decide.comparison import compare_records  # import
 from skill_evaluator.verdicts.decide.measuring import Compared, Measure, measure_pair
 from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict
 from skill_evaluator.verdicts.decide.rules import VerdictRules, has_collapsed, rules_for
-from skill_evaluator.verdicts.shipping import History, ModelRanking, history_of, rank_models, shipping_advice
+from skill_evaluator.verdicts.shipping import Advice, History, ModelRanking, history_of, rank_models, shipping_advice
 
 _ALPHA_OF_DRIFT = 0.025  # rate of false drift reports
 _MIN_SHARED = 0.5  # minimum share of the candidate's cases that a run must have to be the anchor
@@ -143,7 +143,7 @@ class RecordedComponent:
 
     def _refuse_incomplete(self, runs: Sequence[RecordedRun]) -> None:
         if not selection.runs_of_versions(runs):
-            raise LeaderboardError(f"{self.component.name} on {runs[0].model_id}: {self._why_incomplete(runs[0])}")
+            raise LeaderboardError(f"{self.component.name} with {runs[0].model_id}: {self._why_incomplete(runs[0])}")
 
     def with_advice(
         self, runs: Sequence[RecordedRun], ranking: ModelRanking | None = None
@@ -168,10 +168,22 @@ class RecordedComponent:
         """The highest accepted version; "" if none was accepted."""
         return max((acceptance.version for acceptance in self.archive.accepted), key=precedence, default="")
 
+    @property
+    def newest_version(self) -> str:
+        """The highest version with a complete run that is not a draft; "" if there is none."""
+        by_model = selection.runs_of_versions(entry for entry in self.archive.entries if not entry.draft)
+        return max((version for versions in by_model.values() for version in versions), key=precedence, default="")
+
     def ship_words(self) -> str:
-        """Return the advice on version and model to ship as text, without drafts. Return "" if no run is complete."""
-        entries = [entry for entry in self.archive.entries if not entry.draft]
-        return self.with_advice(entries)[1].advice.words if selection.runs_of_versions(entries) else ""
+        """Return the advice on version and model to ship as text, without drafts."""
+        entries, newest = [entry for entry in self.archive.entries if not entry.draft], self.newest_version
+        if not newest:
+            return Advice(version="", reason="no run is complete").words
+        # if the newest version is shipped, lower versions need no verdict
+        history, ranking = self.with_advice([entry for entry in entries if entry.version == newest])
+        if history.newest_verdict not in ("improved", "unchanged") or history.to_ship != newest:
+            ranking = self.with_advice(entries)[1]
+        return ranking.advice.words
 
     def history(self, entries: Sequence[RecordedRun]) -> History:
         """Return the history of each model's versions. At least one of the runs must be complete.

@@ -19,7 +19,7 @@ from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide import comparability
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
-from skill_evaluator.verdicts.decide.measuring import holm
+from skill_evaluator.verdicts.decide.measuring import holm, measures
 from skill_evaluator.verdicts.decide.results import (
     Fall,
     MeasureResult,
@@ -44,8 +44,7 @@ class Contrast(FrozenModel):
 
     `q` is two-sided and adjusted over all pairs of models (Holm). `as_good`: a drop beyond the tolerance is ruled out.
     `significant`: the lower model is worse by `q`, and not `as_good`. `remedy` is what would decide the pair, as text.
-    `fell_most` is the field that fell most and both accuracies, as text; "" if none fell beyond the tolerance or cases
-    are missing.
+    `fell_most` is the field that fell most and both strict means, as text; "" if none fell beyond the tolerance.
     """
 
     higher: str
@@ -357,21 +356,20 @@ def _contrasts(models: Sequence[Pair], rules: VerdictRules) -> list[Contrast]:
             as_good=as_good,
             significant=is_lower and q <= rules.alpha and not as_good,
             remedy=result.remedy,
-            fell_most=_fell_most(higher.candidate, lower.candidate, rules.primary_tolerance),
+            fell_most=_fell_most(higher, lower, rules.primary_tolerance),
         )
         contrasts.append(contrast)
     return contrasts
 
 
-def _fell_most(higher: Record, lower: Record, tolerance: float) -> str:
-    """Return the field that fell most, with both accuracies, as text. Return "" if no field fell beyond `tolerance`."""
-    if any(len(record.per_case) < record.n_cases for record in (higher, lower)):
-        return ""
-    falls = []
-    for path, field in higher.per_field.items():
-        lower_field = lower.per_field.get(path)
-        if lower_field is not None and field.accuracy is not None and lower_field.accuracy is not None:
-            falls.append((lower_field.accuracy - field.accuracy, path, arrow(field.accuracy, lower_field.accuracy)))
+def _fell_most(higher: Pair, lower: Pair, tolerance: float) -> str:
+    """Return the field that fell most, with both strict means, as text. Return "" if none fell beyond `tolerance`."""
+    before, after = (comparability.pooled(pair.candidate, pair.candidate_again) for pair in (higher, lower))
+    falls = [
+        (measure.after.mean - measure.before.mean, measure.name, arrow(measure.before.mean, measure.after.mean))
+        for measure in measures(comparability.common_part(before, after).cases, ())
+        if measure.kind == "field"
+    ]
     difference, path, scores = min(falls, default=(0.0, "", ""))
     return f"{path or WHOLE} {scores}" if difference < -tolerance else ""
 
@@ -516,17 +514,18 @@ class History(FrozenModel):
             return "there is no lower version to judge it against"
         verdict = min((step.verdict for step in steps.values()), key=WORST_FIRST.index)
         worst = {name: step for name, step in steps.items() if step.verdict == verdict}
-        step, on = next(iter(worst.values())), ", ".join([*list(worst)[:2], *["…"] * (len(worst) > 2)])
+        step = next(iter(worst.values()))
         changes = [(name, one.since_accepted) for name, one in steps.items() if one.since_accepted is not None]
         changes.sort(key=lambda change: WORST_FIRST.index(change[1].verdict))
-        text = f"{verdict} against {step.before} on {on}"
+        text = f"{verdict} against {step.before} with {listed(list(worst), 2)}"
         if step.fell_most and step.verdict in ("regressed", "inconclusive"):
             text += f", most in field {step.fell_most}"
         if not changes:
             return text
-        name, since = changes[0]
+        since = changes[0][1]
+        named = [name for name, one in changes if (one.verdict, one.version) == (since.verdict, since.version)]
         text += f"; {since.verdict} since {since.version}"
-        return f"{text} on {name}" if len(steps) > 1 else text
+        return f"{text} with {listed(named, 2)}" if len(steps) > 1 else text
 
     @property
     def to_ship(self) -> str:

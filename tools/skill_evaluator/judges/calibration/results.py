@@ -84,6 +84,11 @@ class DimensionDetection(FrozenModel):
     sensitivity: Estimate
     specificity: Estimate
 
+    @property
+    def false_alarms(self) -> Estimate:
+        """The share of controls that the judge reports."""
+        return rate(self.specificity.n - self.specificity.count, self.specificity.n)
+
 
 class DetectionResult(FrozenModel):
     """A corruption test. `kinds`: detected share by kind. `unscored`: pairs without usable outputs in both orders."""
@@ -146,6 +151,12 @@ class JudgeResult(FrozenModel):
     unusable: NoUsableOutput | None = None
     record: JudgeRecord | None = None
 
+    @property
+    def shown(self) -> list[LabelAgreement]:
+        """The agreements to show. Agreement on regressions is shown only over all dimensions."""
+        regressions = [row for row in self.agreement if row.mode == "regression"][:1]
+        return [*(row for row in self.agreement if row.mode != "regression"), *regressions]
+
 
 class JudgeCalibration(FrozenModel):
     """The calibration of all judges. `judging`: the judge run; null with `--verdicts` or `--batch`."""
@@ -153,6 +164,11 @@ class JudgeCalibration(FrozenModel):
     bar: float
     judging: JudgeRunHead | None = None
     judges: list[JudgeResult]
+
+    @property
+    def shown(self) -> list[tuple[str, LabelAgreement]]:
+        """The agreements to show, each with the model id of its judge."""
+        return [(judge.judge, row) for judge in self.judges for row in judge.shown]
 
     @property
     def exit_code(self) -> int:

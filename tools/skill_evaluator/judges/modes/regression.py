@@ -354,6 +354,11 @@ class JudgeRegressions(JudgeFigures):
     severity: dict[Label, NonNegativeInt] = {}
     pairs: list[PairResult]
 
+    @property
+    def held(self) -> list[PairResult]:
+        """The pairs without the decision to ship."""
+        return [pair for pair in self.pairs if pair.ship_decision != "ship"]
+
 
 class RateAlert(FrozenModel):
     """A judge's rate of regressions in a dimension, corrected for its errors, and the rate that the policy allows.
@@ -401,6 +406,13 @@ class RegressionResults(ModeResults):
     alerts: list[RateAlert] = []
     against: RunId | None = None
     changes: list[RateChange] = []
+
+    @property
+    def held(self) -> list[tuple[str, PairResult]]:
+        """The usable judges and their pairs without the decision to ship, those that block first."""
+        usable = [judge for judge in self.judges if judge.unusable is None]
+        held = [(judge.judge.model_id, pair) for judge in usable for pair in judge.held]
+        return sorted(held, key=lambda row: (row[1].ship_decision != "block", row[1].ship_decision is None))
 
     @property
     def alerting(self) -> bool:
@@ -598,7 +610,7 @@ def rate_changes(results: Sequence[JudgeRegressions], earlier_results: Sequence[
         model_id = judge.judge.model_id
         pairs = [(one, earlier_rates.get((model_id, one.dimension))) for one in judge.dimensions]
         comparable = [(one, old) for one, old in pairs if old is not None and old.n and one.worse.n]
-        counts = [[(round((one.value or 0.0) * one.n), one.n) for one in (row.worse, old)] for row, old in comparable]
+        counts = [[(one.count, one.n) for one in (row.worse, old)] for row, old in comparable]
         tables = (np.array([[count, n - count] for count, n in rates]) for rates in counts)
         p_values = [min(1.0, float(fisher_exact(table).pvalue)) for table in tables]
         for (result, old), p, q in zip(comparable, p_values, benjamini_hochberg(p_values), strict=True):

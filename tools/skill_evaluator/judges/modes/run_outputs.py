@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.modes.regression import RegressionItem
+from skill_evaluator.errors import JudgeError, LeaderboardError, RunError
+from skill_evaluator.judges.modes.regression import RegressionItem, RegressionResults
+from skill_evaluator.judges.modes.results import ModeResults
 from skill_evaluator.judges.prompting.criteria import NamedRubric
 from skill_evaluator.judges.prompting.questions import OutputItem, read_items, value_at
 from skill_evaluator.judges.workflows.requests import RegressionRequest, ScoreRequest
@@ -13,6 +15,7 @@ from skill_evaluator.library.cases import Case, load_cases, parse_case_output
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.records import pinned
+from skill_evaluator.records.record import read_record
 from skill_evaluator.runner.journal import find_run, outcomes, read_component_manifest, slug
 from skill_evaluator.text import digest, listed
 
@@ -21,6 +24,33 @@ NOT_APPLICABLE = "not applicable to the model"  # skipped by plan, so no review 
 
 def _counted(reasons: Mapping[str, str]) -> str:
     return listed([f"{count} × {reason}" for reason, count in Counter(reasons.values()).most_common()], 3)
+
+
+def judged_words(results: ModeResults, components: Path) -> str:
+    """Name the judged outputs, such as `receipts 1.1.0 against 1.0.0 with gpt-5`, or `items of pairs.jsonl`."""
+    source = (results.judging.source or "").replace("\\", "/").rpartition("/")[2]  # a file, a run's folder or its id
+    runs = [source]
+    if isinstance(results, RegressionResults):
+        runs = [run for run in (results.candidate, results.baseline) if run is not None]
+    if results.judging.skill is None or not runs:
+        return f"items of {source or 'a file'}"
+    versions, models = zip(*(_run_title(run, components) for run in runs), strict=True)
+    if len(set(models)) == 1:
+        return f"{results.judging.skill} {' against '.join(versions)} with {models[0]}"
+    titles = (f"{version} with {model}" for version, model in zip(versions, models, strict=True))
+    return f"{results.judging.skill} {' against '.join(titles)}"
+
+
+def _run_title(run_id: str, components: Path) -> tuple[str, str]:
+    """Return the version and the model of a run. If its files are not found, its id takes the place of the version."""
+    with suppress(RunError):
+        manifest = read_component_manifest(find_run(run_id, components))
+        return f"{manifest.skill_version}{' (draft)' * manifest.draft}", manifest.model_id
+    for path in components.glob(f"*/evals/records/{run_id}.json"):
+        with suppress(LeaderboardError):
+            record = read_record(path)
+            return record.skill_version, record.model_id
+    return run_id, "unknown model"
 
 
 def outputs_of_run(folder: Path) -> tuple[pinned.PinnedOutputs, dict[str, str]]:

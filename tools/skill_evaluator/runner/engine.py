@@ -41,9 +41,9 @@ _MAX_FIRST_REJECTIONS = 5  # bad requests before any success; then the settings 
 def make_calls(session: Session, runs: Sequence[tuple[Run, Requests]]) -> Mapping[str, Failure | None]:
     """Make every call that has no output yet, and save its outcome. `runs` has each run with its requests.
 
-    Return the failure that stopped each run by run id, or None if nothing stopped it. Before any call, raise
-    ConfigError if a provider cannot be opened, and RunError if inputs of a run changed or another process executes it.
-    Raise StorageError if an output cannot be written.
+    Return the failure that stopped each run, by run id. The failure is None if nothing stopped the run. Before any
+    call, raise ConfigError if a provider cannot be opened, and RunError if inputs of a run changed or another process
+    executes it. Raise StorageError if an output cannot be written.
     """
     progress = {run.model.id: Progress(model_id=run.model.id) for run, _ in runs}
     running = [RunningRun(run, requests, session.configuration, progress[run.model.id]) for run, requests in runs]

@@ -147,8 +147,8 @@ class Scored:
 class Agreement:
     """The agreement of a case's outputs with each other.
 
-    If it `is_too_costly` to compare the outputs, `metrics` has the worst values. `stability`, `values` and `arrays` are
-    by path. `values` counts the values of a field, long texts as digests.
+    If `is_too_costly`, the outputs were not compared, and `metrics` has the worst values. `stability`, `values` and
+    `arrays` are by path. `values` counts the values of a field, long texts as digests.
     """
 
     metrics: Mapping[str, float | None]

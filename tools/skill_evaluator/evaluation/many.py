@@ -249,7 +249,7 @@ class Switch:
 
     @property
     def exit_code(self) -> int:
-        """The lowest nonzero exit code of the components, else 0. A component that was not compared has 4."""
+        """The lowest nonzero exit code of the components, else 0. A failed or incomparable component has 4."""
         if self.request.dry_run:
             return errors.EXIT_INCOMPLETE if any(row.remark and not row.calls for row in self.rows) else errors.EXIT_OK
         verdicts = [row.verdict for row in self.rows]
@@ -261,11 +261,11 @@ class Switch:
 def switched_components(
     request: SwitchRequest, watch: Watch
 ) -> Iterator[tuple[SwitchedComponent, EvaluationResult | None]]:
-    """Evaluate each requested component with both models. Yield its row, and the evaluation or None.
+    """Evaluate each requested component, by default all, with both models. Yield its row and its evaluation.
 
-    The default is all components. A dry run makes no call and yields no evaluation. If the old model is retired or not
-    in models.yaml, its newest run of the current version is used. Programs and components without cases are skipped.
-    Raise ConfigError if all components are skipped or the new model cannot be called.
+    The evaluation is None in a dry run and after an error. If the old model is retired or not in models.yaml, its
+    newest run of the component's current version is used. Programs and components without cases are skipped. Raise
+    ConfigError if all components are skipped or the new model cannot be called.
     """
     configuration = read_configuration(request.config)
     (new,) = select_models(configuration.models, (request.new,))

@@ -53,8 +53,8 @@ class Mutant:
 def mutants_of(prompt: Prompt, source: str = "") -> tuple[Mutant, ...]:
     """Return a mutant for each part of a prompt that can be removed, from top to bottom.
 
-    A part stays if without it a message would be empty or a role would lose an input. `source`: the prompt's file, in
-    which lines are counted; default: lines of the prompt's text.
+    A part cannot be removed if its message would then be empty or lack an input. Lines are counted in `source`, the
+    text of the prompt's file, or by default in the prompt's text.
 
     >>> [(one.id, one.text) for one in mutants_of(Prompt.of("Read it. Trim it.\\n\\n- Never guess."))]
     [('sentence-1', 'Read it.'), ('sentence-1-2', 'Trim it.'), ('bullet-3', '- Never guess.')]
@@ -79,8 +79,8 @@ def mutants_of(prompt: Prompt, source: str = "") -> tuple[Mutant, ...]:
 def parts_of(text: str) -> Iterator[tuple[str, int, int]]:
     """Yield (kind, start, end) of each section, bullet and sentence of a Markdown text, from top to bottom.
 
-    A section includes everything below its heading, a bullet the indented lines below it. Code, tables, quotations and
-    tags belong to their section only.
+    `start` and `end` count characters. A section includes everything below its heading, a bullet the indented lines
+    below it. Code, tables, quotations and tags are no parts of their own.
     """
     lines = text.splitlines(keepends=True)
     starts = [sum(map(len, lines[:number])) for number in range(len(lines) + 1)]
@@ -305,9 +305,9 @@ def _decide(mutants: Sequence[Mutant], records: Mapping[str, Record], inputs: In
 def decide_mutant(mutant: Mutant, whole: Sequence[Record], record: Record, rules: VerdictRules) -> MutantResult:
     """Decide whether a mutant is killed. `whole`: the records of the unchanged prompt, then of its controls.
 
-    A mutant is killed if a field, or a metric other than repeatability, moved beyond its tolerance, and its q is at
-    most α or `has_collapsed` is true of it. The test of q alone would kill at most a share α of the mutants without
-    effect.
+    A field or metric (except repeatability) kills the mutant if it moved beyond its tolerance and either its q is at
+    most α or it collapsed (see `has_collapsed`). Without collapses, at most a share α of the mutants without effect is
+    killed.
     """
     candidate = record.model_copy(update={"beside": whole[0].run_id})
     pair = Pair(baseline=whole[0], candidate=candidate, baseline_again=tuple(whole[1:]))
@@ -335,9 +335,9 @@ def _changed_measures(compared: Compared, rules: VerdictRules) -> list[Reaction]
 
 
 def _changed_cases(compared: Compared, noticed: Sequence[Reaction], rules: VerdictRules) -> Iterator[Reaction]:
-    """Yield each case whose primary metric is below, or above, the whole prompt's and every control's.
+    """Yield each case whose primary metric is outside the range of the whole prompt and its controls.
 
-    Skip a direction that none of the `noticed` reactions has.
+    Skip increases if all `noticed` reactions are decreases, and vice versa.
     """
     primary = compared.primary(rules.primary_metric)
     if primary is None or not noticed:
@@ -375,9 +375,9 @@ def adjusted_p_values(scores: Floats) -> list[float]:
     """Test whether the last version differs from the others. Return one adjusted p-value per measure.
 
     `scores` has the axes measures, cases and versions; NaN stands for no score. Under the null hypothesis the versions
-    of a case are exchangeable. An exchange puts, separately for each case, one version in the place of the last. The
-    p-value of a measure is the share of exchanges in which the largest standardised sum of all measures is at least the
-    actual sum of this measure (Westfall and Young 1993). This allows for dependent measures.
+    of a case are exchangeable: in each case, any version may take the place of the last. The statistic of a measure is
+    its standardised sum over the cases. Its p-value is the share of exchanges in which the largest statistic of any
+    measure reaches its actual statistic (Westfall and Young 1993). Measures may be dependent.
     """
     versions = scores.shape[2]
     # deviations from the mean of the other versions
@@ -396,9 +396,9 @@ def adjusted_p_values(scores: Floats) -> list[float]:
 
 
 def _exchanges(cases: int, versions: int) -> NDArray[np.int_]:
-    """Return exchanges (rows): for each case (column), the index of the version in the place of the last.
+    """Return one exchange per row: for each case, the index of the version that takes the place of the last.
 
-    These are all exchanges, or if there are more than 4,000, the actual order and 4,000 random ones.
+    Return all exchanges. If there are more than 4,000, return the actual order and 4,000 random exchanges.
     """
     if versions**cases <= _DRAWS:
         return np.array(list(product(range(versions), repeat=cases)), int).reshape(versions**cases, cases)

@@ -175,7 +175,7 @@ def _summary(
 
 
 def _errors_of(answers: SentenceAnswers, configuration: Configuration, config: Path) -> Mapping[str, SentenceErrors]:
-    """Return the judge's errors by sentence ("": all), or {} if its prompt and settings are not calibrated."""
+    """Return the judge's errors by `expect` sentence ("": all), or {} if its prompt or settings are not calibrated."""
     calibration, manifest = read_calibration(config, configuration.settings), answers.manifest
     if manifest is None or calibration is None or calibration.judging is None:
         return {}
@@ -261,7 +261,7 @@ def explain(
 def _cases_of(folder: Path, case_ids: Iterable[str], cases: Mapping[str, Case], purpose: str) -> list[Case]:
     missing = [case_id for case_id in case_ids if case_id not in cases]
     if missing:
-        raise RunError(f"{folder} cannot be {purpose}: case '{missing[0]}' is no longer among the fixtures")
+        raise RunError(f"{folder} cannot be {purpose}: case '{missing[0]}' is no longer among the fixtures; restore it")
     return [cases[case_id] for case_id in case_ids]
 
 

@@ -56,11 +56,11 @@ _IGNORED = re.compile(r"/evals/(results|records)/|/(README\.md|CHANGELOG\.md|lea
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationResult:
-    """The runs of an evaluation, the verdict on the new version, and the ranking of its models.
+    """The runs of an evaluation, the verdict on the evaluated version, and the ranking of the models.
 
-    `finished` has all runs with a saved record, `runs` only the runs that had calls to make. `problems` are errors of
-    saving and reporting. `judged` has the records of the new version, `archive` their possible baselines. `spreads` has
-    the variation of scores over reruns of a version.
+    `finished` has all runs with a saved record, `runs` only the runs that had calls to make. `problems` has errors of
+    saving and reporting. `judged` has the records of the evaluated version, `archive` their possible baselines.
+    `spreads` has the variation of scores over reruns of a version.
     """
 
     inputs: Inputs
@@ -278,9 +278,9 @@ def _add_to_records(scored: Finished, component: Component) -> Path:
 
 
 def evaluate_at_each_save(request: EvaluationRequest, watch: Watch) -> Iterator[EvaluationResult]:
-    """Yield the evaluation of a component now and after each save, until the limit of calls or cost is reached.
+    """Yield the evaluation of a component now and after each save of its files, up to a limit of calls or cost.
 
-    The default limit is 200 calls. Errors are printed before the next try, or raised if there is no folder to watch.
+    The default limit is 200 calls. Errors are printed, or raised if the component has no folder to watch.
     """
     from watchfiles import watch as watch_files
 

@@ -21,7 +21,7 @@ class EvaluationRequest(cli.LimitsOption, cli.LibraryOptions):
     models: cli.OnlyModels = ()
     dry_run: bool = cli.flag("Check inputs and print the maximum cost; make no call.")
     cases: cli.Cases = ()
-    seed: int | None = cli.rare("Seed; default: settings.yaml; with baseline: next unused.")
+    seed: int | None = cli.rare("Seed; default: settings.yaml, with a baseline a fresh seed.")
     resume: bool = cli.flag("Continue the newest unfinished run.")
     run: str | None = cli.option("Continue the run with this id or in this folder.", metavar="ID")
     no_reuse: bool = cli.flag("Start a new run, even if an unfinished one could continue.")
@@ -30,7 +30,7 @@ class EvaluationRequest(cli.LimitsOption, cli.LibraryOptions):
     no_prompt: bool = cli.flag("Send only the output schema instead of the prompt.")
     recorded_baseline: bool = cli.flag("Compare with the baseline's record; do not run it again.")
     failing: bool = cli.flag("Run again only the cases that failed in the newest record.")
-    with_baseline: bool = cli.rare("Run the baseline too, even for a draft; else fail.", False)
+    with_baseline: bool = cli.rare("Require a run of the baseline, even for a draft.", False)
     invocation: str | None = None
     baseline_commit: str | None = None
     limits: Mapping[str, Any] = field(default_factory=dict)

@@ -136,9 +136,8 @@ def judge_of(
 ) -> tuple[Model | None, tuple[Model, ...]]:
     """Return (judge, models to evaluate). The judge is None if the component has no `expect` checks.
 
-    Only a judge that `policy.components` names may judge its own outputs. Otherwise the judge's model is removed from
-    the models to evaluate. Raise ConfigError if no other model remains, if only some models are selected and the
-    judge's is among them, or if no judge is set.
+    A judge may judge its own outputs only if `policy.components` names it. Otherwise its model is not evaluated. Raise
+    ConfigError if the options select that model, if there is no other model, or if no judge is set.
     """
     if not any(case.sentences for case in cases):
         return None, selected
@@ -181,7 +180,7 @@ class Finished:
 
 
 def plan_runs(inputs: Inputs) -> tuple[Sequence[ComponentRun], list[Finished]]:
-    """Return (runs to call, resumed runs with a record). Raise RunError if options or records allow no run."""
+    """Return (runs to call, resumed runs with a record). Raise RunError if an option or a record forbids a run."""
     request, recorded = inputs.request, read_entries(inputs.component.leaderboard_path)
     runs: Sequence[ComponentRun]
     finished: list[Finished] = []
@@ -242,9 +241,9 @@ def _new_runs(inputs: Inputs) -> Sequence[ComponentRun]:
 
 
 def baseline_notes(runs: Sequence[Run]) -> list[str]:
-    """Return one line per interleaved baseline, such as "interleaved with 1.0.0: 1.5 × the calls of m1 and m2".
+    """Return notes on interleaved baselines, such as "interleaved with 1.0.0: 1.5 × the calls of m1 and m2".
 
-    Models with another factor have their own line. Each line names `--recorded-baseline`, except with `--failing`.
+    Models with equal version and factor share a note. Notes name `--recorded-baseline`, except with `--failing`.
     """
     replicates = {run.manifest.run_id: run.manifest.replicates for run in runs}
     models: dict[str, list[str]] = {}

@@ -76,7 +76,7 @@ class Batch:
 
 @dataclass(slots=True)
 class BatchJournal:
-    """The batches of one run; every change is synced to disk before it takes effect."""
+    """The batches of one run. Every change is first written to `batches.jsonl`."""
 
     folder: Path
     batches: list[Batch] = field(default_factory=list)
@@ -99,7 +99,7 @@ class BatchJournal:
         return [batch for batch in self.batches if batch.is_open]
 
     def custom_id(self, run_id: str, position: int) -> str:
-        """Return the id of a call in the next batch: `3f9a01bc24de-12-1` is call 12 of a run's schedule in batch 1."""
+        """Return a call's id in the next batch: digest of the run id, position in the schedule, number of the batch."""
         return f"{digest(run_id).removeprefix('sha256:')[:12]}-{position}-{len(self.batches) + 1}"
 
     def intend(self, run_id: str, calls: Mapping[str, Call]) -> Batch:

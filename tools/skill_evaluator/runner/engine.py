@@ -39,11 +39,11 @@ _MAX_FIRST_REJECTIONS = 5  # bad requests before any success; then the settings 
 
 
 def make_calls(session: Session, runs: Sequence[tuple[Run, Requests]]) -> Mapping[str, Failure | None]:
-    """Make every call of `runs` (each with the requests of its cases) that has no output yet. Save all outcomes.
+    """Make every call that has no output yet, and save its outcome. `runs` has each run with its requests.
 
-    Return the failure that stopped the calls of each run, by run id. The failure is None if nothing stopped the run.
-    Before any call, raise ConfigError if a provider cannot be opened, and RunError if inputs of a run changed or
-    another process executes it. Raise StorageError if an output cannot be written.
+    Return the failure that stopped each run, by run id. The failure is None if nothing stopped the run. Before any
+    call, raise ConfigError if a provider cannot be opened, and RunError if inputs of a run changed or another process
+    executes it. Raise StorageError if an output cannot be written.
     """
     progress = {run.model.id: Progress(model_id=run.model.id) for run, _ in runs}
     running = [RunningRun(run, requests, session.configuration, progress[run.model.id]) for run, requests in runs]
@@ -127,10 +127,10 @@ async def in_parallel(tasks: Iterable[Coroutine[Any, Any, None]]) -> None:
 
 
 def call_sequences(runs: Sequence[RunningRun]) -> list[list[tuple[RunningRun, Call]]]:
-    """Group the open calls of interleaved runs into lists, each call with its run.
+    """Return the open calls of interleaved runs in lists, each call with its run.
 
-    The calls of a list are made one after another. All open calls of a run for a case whose prompt the vendor caches
-    form one list; any other call is a list of its own.
+    The calls of a list are made one after another. If the vendor caches the prompt of a case, all open calls of a run
+    for this case form one list. Any other call has a list of its own.
     """
     sequences = by_key(
         ((index, call.case_id if call.case_id in runs[index].cached else call), (runs[index], call))
@@ -169,11 +169,11 @@ class Engine:
 
     @property
     def costs_nothing(self) -> bool:
-        """Whether calls in flight can be abandoned without cost, since they are made in this process."""
+        """Whether the model runs in this process, so that its calls can be abandoned without cost."""
         return getattr(self._provider, "in_process", False)
 
     async def run(self) -> None:
-        """Make all open calls. If it ends early, set `halted` of the runs. Save the server's data in the manifests."""
+        """Make all open calls. If calls remain, set `halted` of their runs. Save the server's data in the manifests."""
         queue = iter(self._sequences)
         try:
             await in_parallel(self._work(queue) for _ in range(min(self._max_in_flight, len(self._sequences))))

@@ -116,22 +116,22 @@ class Manifest(RunPlan):
         return bool(self.selection) and self.beside is not None
 
     def has_same_inputs(self, manifest: "Manifest") -> bool:
-        """Return whether component, model and digests are equal, and neither run is a draft or a run of `--failing`."""
+        """Return whether component, model and digests are equal. Return False for drafts and runs of `--failing`."""
         has_equal_keys = all(
             getattr(self, name) == getattr(manifest, name) for name in ("skill", "model_id", "digests")
         )
         return has_equal_keys and not any(run.draft or run.reruns_failing for run in (self, manifest))
 
     def has_same_plan(self, manifest: "Manifest") -> bool:
-        """Return whether `has_same_inputs` is true, and calls, role and transport are equal. Seeds may differ.
+        """Return whether `has_same_inputs` is true, and version, planned calls, role and transport are equal.
 
-        Return False if only one of the runs is interleaved.
+        Seeds may differ. Return False if only one of the runs is interleaved.
         """
         has_equal_keys = all(getattr(self, name) == getattr(manifest, name) for name in _PLAN_KEYS)
         return has_equal_keys and self.has_same_inputs(manifest) and (self.beside is None) == (manifest.beside is None)
 
     def is_part_of(self, manifest: "Manifest") -> bool:
-        """Return whether the run of `manifest` has all calls of this run, with the same inputs and the same shard.
+        """Return whether the run of `manifest` includes all calls of this run and has the same inputs and shard.
 
         Return False if either run is a draft, a rerun, interleaved or in batches.
         """
@@ -212,7 +212,7 @@ def find_runs(results_dir: Path, name: str, skill: str) -> list[tuple[Path, Mani
     if name == "latest":
         unfinished = [folder for folder, _ in runs if is_unfinished(folder)]
         if not unfinished:
-            raise RunError(f"no unfinished run of '{skill}' in {results_dir} to resume")
+            raise RunError(f"no unfinished run of '{skill}' in {results_dir} to resume; run without --resume")
         name = invocation_of(unfinished[-1].name)
     matching = [run for run in runs if name in (run[0].name, invocation_of(run[0].name))]
     if not matching:
@@ -287,7 +287,7 @@ def outcomes(folder: Path) -> Mapping[Call, Replicate]:
 def made_calls(folder: Path, manifest: Manifest, problems: list[str] | None = None) -> Iterator[Replicate]:
     """Yield the outcome of each planned call that was made: its first output, else its last error.
 
-    All outputs together may be large, so they are not collected. `problems` is as in `read_answers`.
+    Outputs are read one at a time, since all together may be large. `problems` is as in `read_answers`.
     """
     replicates = read_answers(folder, problems)
     return _first_outputs(replicate for replicate in replicates if manifest.includes(replicate.call))
@@ -320,7 +320,7 @@ def has_other_outputs(record: Record, manifest: Manifest, answers: Mapping[Call,
 
 
 def edited_since(folder: Path, manifest: Manifest, records: Path) -> Path | None:
-    """Return the path of the record (in `folder` or `records`) if it has other outputs than the run, otherwise None."""
+    """Return the path of a run's record in `folder` or `records` if its outputs differ from the run's, else None."""
     for path in (folder / RECORD, records / f"{manifest.run_id}.json"):
         if path.exists() and has_other_outputs(read_record(path), manifest, outcomes(folder)):
             return path
@@ -459,10 +459,10 @@ def slug(model_id: str) -> str:
     return name if name == model_id else f"{name}-{digest(model_id)[-6:]}"
 
 
-def check_writable(folder: Path, remedy: str = "--results DIR and --no-leaderboard") -> None:
+def check_writable(folder: Path, remedy: str = "--results DIR or --no-leaderboard") -> None:
     """Create a folder if necessary. If it is not writable, raise StorageError; the message suggests `remedy`."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as problem:
-        raise StorageError(f"cannot write to {folder}: {problem.strerror}; see {remedy}") from None
+        raise StorageError(f"cannot write to {folder}: {problem.strerror}; use {remedy}") from None

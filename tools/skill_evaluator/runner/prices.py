@@ -71,7 +71,7 @@ class CostEstimate:
 
     @property
     def amounts(self) -> tuple[str, ...]:
-        """The texts of a table row with the columns `AMOUNTS`."""
+        """The estimated amounts as texts, in the order of the columns `AMOUNTS`."""
         return (*(f"{getattr(self, name):,}" for name in _COUNTS), cost_words(self.cost_upper_usd, digits=2))
 
 
@@ -157,7 +157,7 @@ def estimate(
 def _case_cost(
     price: Price | None, size: InputSize, limit: int, replicates: int, cache_floor: int | None, *, batch: bool
 ) -> float | None:
-    """Return the maximum cost of a case's replicates in USD. `cache_floor` is None if nothing is cached."""
+    """Return the maximum cost of a case's replicates in USD. Prompts of `cache_floor` tokens or more are cached."""
     usage = Usage(input_tokens=size.maximum, output_tokens=limit, batch=batch)
     reads_cache = cache_floor is not None and replicates > 1 and size.likely >= cache_floor
     first_cost = usage_cost(price, replace(usage, cache_write_tokens=size.maximum) if reads_cache else usage)
@@ -193,7 +193,7 @@ def price_of(model: Model, kind: ProviderKind) -> Price | None:
 def answer_price(model: Model, price: Price | None, served: str | None) -> Price | None:
     """Return the price of an output of the `served` model, or None if it is unknown.
 
-    `price`, the price of the requested model, is also returned for programs, for free models and without `served`.
+    `price` is the price of the requested model. Return it for programs and free models, and if `served` is None.
     """
     is_free = price is not None and _is_free(price)
     base, release = parts_of(served or model.id)
@@ -210,7 +210,7 @@ def answer_cost(model: Model, price: Price | None, completion: Completion) -> fl
 
 
 def call_cost(model: Model, price: Price | None, replicate: Replicate) -> float | None:
-    """Return the cost of a call in USD, 0 for an error. Return None if it is unknown, or the vendor lost the output."""
+    """Return the cost of a call in USD, 0 for an error. Return None if the cost is unknown, as for a lost output."""
     if replicate.completion is not None:
         return answer_cost(model, price, replicate.completion)
     is_lost = replicate.error is not None and replicate.error.reason == LOST  # may be billed

@@ -56,10 +56,10 @@ class Replicate:
 
     @property
     def failure(self) -> Failure | None:
-        """The error, or the failure of an unusable output. None for a usable output.
+        """The error, or the failure of an unusable output. It is None for a usable output.
 
-        An output is unusable if it was refused or cut, lacks its tool call, or has only reasoning or an unrequested
-        tool call. A completely empty output is usable.
+        A refused or truncated output is unusable, and an output that lacks its tool call. So is an output that has only
+        reasoning or an unrequested tool call. A completely empty output is usable.
         """
         if self.completion is None:
             return self.error
@@ -153,9 +153,9 @@ def replicates_of_baseline(replicates: int) -> int:
 def interleaved(schedules: Sequence[Sequence[Call]]) -> list[tuple[int, Call]]:
     """Return the calls of several runs in turns, each with the index of its run.
 
-    The run with the most replicates has one in each round; those of a shorter run are spread evenly over the rounds. In
-    a round, a case is called in all runs before the next case. The run that begins alternates over the cases, and over
-    the rounds in which all runs have calls.
+    A round has one replicate of the run with the most replicates. The replicates of other runs are spread evenly over
+    the rounds. In a round, each case is called in all runs before the next case. The run that begins alternates from
+    case to case, and from round to round if all runs have calls.
 
     >>> first = schedule_calls(["a", "b"], 1)
     >>> [(index, call.case_id) for index, call in interleaved([first, first])]
@@ -193,7 +193,7 @@ def limits_under(limits: Limits, ceiling: Limits | None, sharers: int = 1) -> Li
 def calls_in_flight(model: Model, kind: ProviderKind, requested: int | None) -> tuple[int, int]:
     """Return the initial and the maximum number of concurrent calls of a model.
 
-    `requested` is the number from an option or the settings. If it is None, the maximum on a private network is 256.
+    `requested` is the number from an option or the settings. If it is None, the maximum is 8 (private network: 256).
     """
     if kind.one_at_a_time:
         return 1, 1
@@ -228,7 +228,7 @@ def limits_of(
 ) -> dict[str, Limits]:
     """Return the limits of models by model id. Models of one provider share the provider's ceiling equally.
 
-    `planned` has upper bounds by model id. The limits of a model without upper bounds are divided by `shards`.
+    `planned` has upper bounds by model id. The limits of all other models are divided by `shards`.
     """
     of_provider = Counter(model.provider for model in models)
     limits = {}
@@ -344,7 +344,7 @@ class Gate:
 
 
 class Bucket:
-    """A token bucket with an even refill of `per_minute` requests or tokens. It is unlimited if that is None."""
+    """A token bucket with an even refill of `per_minute` requests or tokens. None means unlimited."""
 
     def __init__(self, per_minute: int | None) -> None:
         self._is_unlimited = per_minute is None

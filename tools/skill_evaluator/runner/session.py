@@ -252,4 +252,4 @@ class RunningRun:
     def _lock_run(self) -> None:
         self._lock = try_lock(self.run.folder / ".lock")
         if self._lock is None:
-            raise RunError(f"{self.run.folder} is being executed by another process")
+            raise RunError(f"{self.run.folder} is being executed by another process; wait until it ends")

@@ -147,8 +147,8 @@ class Scored:
 class Agreement:
     """The agreement of a case's outputs with each other.
 
-    If it `is_too_costly` to compare the outputs, `metrics` has the worst values. `stability`, `values` and `arrays` are
-    by path. `values` counts the values of a field, long texts as digests.
+    If `is_too_costly`, the outputs were not compared, and `metrics` has the worst values. `stability`, `values` and
+    `arrays` are by path. `values` counts the values of a field, long texts as digests.
     """
 
     metrics: Mapping[str, float | None]
@@ -303,7 +303,7 @@ class AnswerScorer:
         self._may_last = not is_shipped  # a plugin's metric or comparator may never end
 
     def start_workers(self, calls: int) -> None:
-        """Start workers if a ground truth or one of `calls` outputs may need one. Without `fork`, start none."""
+        """Start workers if a ground truth or one of the planned `calls` may take long. Without `fork`, start none."""
         component, cases = self.component, self.cases.values()
         self._short = frozenset(case.id for case in cases if self._is_short(canonical_json(case.truth)))
         needs_none = not calls and len(self._short) == len(cases)

@@ -144,7 +144,7 @@ def prompt_without(other: Component) -> str:
 def test_versions_with_and_without_pdf_text_are_not_interleaved(skill: Component, tmp_path: Path) -> None:
     other = as_text(tmp_path / "other")
     for version, beside in ((skill, other), (other, skill)):
-        with pytest.raises(FixtureError, match=r"versions .* only one has text_of"):
+        with pytest.raises(FixtureError, match=r"versions .* only one has the key text_of"):
             refuse_unfilled(version, [], beside)
     refuse_unfilled(skill, [], skill)
 

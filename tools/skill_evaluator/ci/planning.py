@@ -85,7 +85,7 @@ class PlanRequest(CiOptions, cli.FormatOption):
     pull_request: str | None = cli.rare("Plan the drafts of the pull request with this merge commit.", metavar="COMMIT")
     drift: bool = cli.rare("Plan recorded versions again, to detect a changed model.", False)
     dry_run: bool = cli.rare("Plan jobs that print their maximum cost and make no call.", False)
-    platform: cli.PlatformName | None = cli.rare("On GitHub Actions: also write outputs, summary, annotations.")
+    platform: cli.PlatformName | None = cli.rare("Also write step outputs, summary, annotations of GitHub.")
     out: Path = cli.rare("File to write the plan to.", Path("plan.json"), metavar="FILE")
 
 
@@ -606,7 +606,7 @@ def recorded_runs(
 def _changed_paths(repository: Repository, commit: str) -> set[str]:
     merge, base = repository.commit(commit), repository.commit(f"{commit}^1")
     if merge is None or base is None:
-        raise GitError(f"--pull-request {commit} is not a merge commit in this clone; fetch it")
+        raise GitError(f"--pull-request {commit}: this clone has no such merge commit; fetch it")
     return {path for path, _ in repository.files(base, "").items() ^ repository.files(merge, "").items()}
 
 

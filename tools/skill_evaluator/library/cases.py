@@ -597,7 +597,7 @@ def refuse_unfilled(component: Component, cases: Iterable[Case], current: Compon
     """Raise FixtureError if a case of the `current` version lacks an input of `component`, or if `text_of` differs."""
     if component.prompt.text_of != current.prompt.text_of:
         versions = f"versions {component.version} and {current.version}"
-        raise FixtureError(f"{versions} cannot have the same inputs: only one has text_of in prompt.md")
+        raise FixtureError(f"{versions} have different inputs: only one has the key text_of in prompt.md")
     for case in cases:
         if missing := [name for name in component.prompt.inputs if name not in case.inputs]:
             raise FixtureError(f"version {component.version} requires '{missing[0]}', which case '{case.id}' lacks")

@@ -332,7 +332,7 @@ def _with_committed(component: Component, committed: CommittedPrompt) -> Compone
     current_output = component.origin.here(component.limits).output if component.origin else None
     if output not in (None, component.output, current_output):  # evals/datasets.json may override the output
         name = f"component '{component.name}' {committed.version}"
-        raise ComponentError(f"{name} had output: {output}, not {component.output}; it is not called again")
+        raise ComponentError(f"{name} had output: {output}, now {component.output}; it cannot be called again")
     digests = {**component.digests, "prompt": prompt.digest}
     return replace(component, version=committed.version, prompt=prompt, digests=digests)
 

@@ -146,7 +146,7 @@ def read_verdicts(path: Path, labels: Labels) -> list[StoredLine]:
             unlabelled.setdefault(line.id, (number, keys))
     for name, (number, keys) in unlabelled.items():
         if not verdicts:
-            raise JudgeError(f"{path}:{number}: item '{name}' has no label with {keys} in {labels.path}")
+            raise JudgeError(f"{path}:{number}: {labels.path} has no label for item '{name}' (key {keys})")
     if unlabelled:
         print(f"{counted(len(unlabelled), 'item')} of {path} without a label in {labels.path} skipped", file=sys.stderr)
     return verdicts

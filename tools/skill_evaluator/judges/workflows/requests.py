@@ -64,7 +64,7 @@ class PairwiseRequest(RubricJudgeRequest):
 class RegressionRequest(BatchJudgeRequest, cli.ComponentsOption, cli.FixturesOption):
     items: Path | None = cli.option("JSON Lines: id, prompt, baseline_output, candidate_output.", metavar="FILE")
     candidate: str | None = cli.option("A run of a component (folder or id), instead of --items.", metavar="RUN")
-    baseline: str | None = cli.option("With --candidate: the old run; default: pinned outputs.", metavar="RUN")
+    baseline: str | None = cli.option("With --candidate: the old run; default: `judge pin` outputs.", metavar="RUN")
     dimensions: tuple[str, ...] = cli.option(
         "Dimensions to judge, comma-separated; default: by --preset.", (), metavar="NAMES"
     )
@@ -79,7 +79,7 @@ JudgedRequest = ScoreRequest | PairwiseRequest | RegressionRequest
 @cli.options
 class CalibrateRequest(JudgeRequest):
     labels: Path | None = cli.option("Human labels, JSON Lines: id; human, criteria or scores.", metavar="FILE")
-    replicates: int = cli.option("Calls for each question; agreement counts only the first.", 1, "-n")
+    replicates: int = cli.option("Calls per question; labels are compared with the first.", 1, "-n")
     rubric: Path | None = cli.option("With --judge: the rubric for the labelled items.", metavar="FILE")
     corrupt: int = cli.option("With --judge: test whether it detects N corrupted outputs.", 0, metavar="N", min=0)
     probes: tuple[str, ...] = cli.option(

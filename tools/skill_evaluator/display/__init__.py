@@ -143,7 +143,7 @@ def cost_words(usd: float | None, hit_rate: float | None = None, *, digits: int 
 
 
 def stability_words(stability: str, replicates: int) -> str:
-    """Format a stability without `stable_`. If it is `unscored` with one replicate, return `answered once`."""
+    """Format a stability, as `right` for `stable_right`, or `unscored` with one replicate as `answered once`."""
     return "answered once" if stability == "unscored" and replicates == 1 else stability.removeprefix("stable_")
 
 

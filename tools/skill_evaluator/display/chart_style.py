@@ -98,7 +98,10 @@ def page_svg(chart: Any, name: str, width: int | None = None) -> Markup:
 
 
 def interval_chart(rows: Sequence[Mapping[str, Any]], measure: str, marks: Mapping[float, str]) -> alt.LayerChart:
-    """Draw a point and an interval for each row. `marks` maps the place of each dashed line to its label."""
+    """Draw the `value` of each row and its interval from `low` to `high`, by `label` and `series`.
+
+    `marks` maps the value of each dashed line to its label. The `words` of a row are a tooltip.
+    """
     short = [{**row, **{name: visible(row[name])[:_MAX_TEXT] for name in ("label", "series", "words")}} for row in rows]
     labels, series = (list(dict.fromkeys(row[name] for row in short)) for name in ("label", "series"))
     low = min(0.0, *(row["low"] or row["value"] for row in rows), *marks)

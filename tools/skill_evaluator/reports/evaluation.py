@@ -231,7 +231,7 @@ def _facts(record: Record) -> str:
 
 
 def _weakest_sheet(record: Record) -> Sheet:
-    """Build the table of the five weakest fields. The score of free text is token F1, otherwise it is accuracy."""
+    """Build the table of the five weakest fields with a score below 1: token F1 of free text, otherwise accuracy."""
     scored = [(path, field) for path, field in record.per_field.items() if field.n]
     ranked = sorted(scored, key=lambda item: (_field_score(item[1]), item[0]))
     rows = []

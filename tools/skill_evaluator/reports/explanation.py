@@ -37,7 +37,7 @@ _MAX_VALUES = 8  # changed values of a case
 def explanation_page(
     views: Sequence[CaseView], manifest: Manifest, folders: Sequence[str], *, newest: str = "", ship: str = ""
 ) -> Page:
-    """Build the page of a case, or of a field in several. `newest` is a version, `ship` a sentence on what to ship."""
+    """Build the page of a case, or of a field in several cases. `newest` is the highest measured version."""
     component, version, reader = manifest.skill, manifest.skill_version, Reader(folders=folders)
     title = Cell(f"{component} {version} · {manifest.model_id} · run {manifest.run_id}", code=True)
     outputs = _output_blocks(views[0], manifest) if len(views) == 1 else ()

@@ -360,7 +360,7 @@ def _where_to_look(skill: str, model: ModelVerdict, reader: Reader) -> str:
     fields = [one for one in model.fields if (one.difference or 0.0) < 0.0]
     fields.sort(key=lambda field: field.difference or 0.0)
     cases = [*model.worse_cases, *(one.rose_most for one in model.amounts if one.verdict == "regressed")]
-    is_one_case = model.verdict == "inconclusive" and cases  # a field of one case is only seen beside it
+    is_one_case = model.verdict == "inconclusive" and cases  # a single case says more than its field
     if not is_one_case and (model.lost_fields or (fields and not cases)):
         kind, name = "field", next(iter(model.lost_fields), fields[0].metric if fields else "")
     elif cases:

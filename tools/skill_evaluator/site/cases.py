@@ -32,7 +32,7 @@ from skill_evaluator.text import counted, listed, marked_differences
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
 
 _VERSIONS = 2  # the newest versions of each model whose outputs are shown
-_MAX_DOCUMENT, _MAX_TRUTH, _MAX_TEXT = 100_000, 50_000, 10_000  # characters; a text is an output as it came
+_MAX_DOCUMENT, _MAX_TRUTH, _MAX_TEXT = 100_000, 50_000, 10_000  # characters; a text is the raw text of an output
 _MAX_VALUE = 240  # characters of a value, around the first difference
 _MAX_VALUES = 6_000  # characters of all values of an output, if they are few
 _MAX_NAME = 200

@@ -39,7 +39,7 @@ from skill_evaluator.verdicts.sizing import can_show
 
 ORDER = (*WORST_FIRST, "first")
 _SOUND = ("improved", "unchanged")
-_DRAWN = 15  # versions in the small line of the overview
+_DRAWN = 15  # versions in the small chart of the overview
 _NEWEST = 5  # versions of a model among which earlier regressions are named
 _LARGE_DROP = 0.1  # a field that fell further is named even if the verdict is improved or unchanged
 _MAX_NAMED = 2  # models in a sentence
@@ -57,7 +57,7 @@ _VERDICT_SHAPES = {
 _MAX_DRAWN = 40  # measures in the chart of a comparison
 _MAX_CASES = 12  # cases that a verdict names
 _MAX_SENTENCE = 2_000  # characters
-_MAX_CHART_NAME = 100  # characters; vl-convert aborts the process for texts of very many
+_MAX_CHART_NAME = 100  # characters; vl-convert aborts the process for very long texts
 
 
 def component_page(status: ComponentStatus, rows: Sequence[Row]) -> dict[str, Any]:
@@ -354,7 +354,7 @@ def _step_verdicts(step: Step | None) -> list[tuple[str, str]]:
 
 
 def _unmeasured_runs(status: ComponentStatus, rows: Sequence[Row]) -> tuple[list[str], bool]:
-    """Return a sentence on each incomplete run since the newest version, and True if one had unreadable outputs."""
+    """Return a sentence on each incomplete run of the newest or a higher version, and True if one is unreadable."""
     newest = precedence(status.history.newest)
     measured = {(record.model_id, record.skill_version) for record in status.newest.values()}
     lacking = {
@@ -492,7 +492,7 @@ class ComparedComponent:
 
     @cached_property
     def entries(self) -> dict[str, list[dict[str, Any]]]:
-        """The verdicts of the models by version, the highest version first. Its worst verdict comes first."""
+        """The verdicts of the models by version, the highest version first and in each the worst verdict first."""
         points = ((model.model_id, point) for model in self.status.history.models for point in model.points)
         entries = by_key((point.version, _version_entry(self, model_id, point)) for model_id, point in points)
         for by_model in entries.values():

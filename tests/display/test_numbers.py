@@ -29,7 +29,7 @@ def test_numbers_are_formatted(write: Any, texts: dict[tuple[Any, ...], str]) ->
     assert {arguments: write(*arguments) for arguments in texts} == texts
 
 
-def test_reports_format_no_number_themselves() -> None:
+def test_reports_do_not_format_numbers() -> None:
     found = [
         f"{module}:{node.lineno}: {ast.unparse(node)}"
         for module, tree in modules().items()

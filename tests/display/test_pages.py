@@ -55,7 +55,7 @@ def test_markdown_has_all_blocks_in_order() -> None:
     assert "xxx" not in long.within(2_000)
 
 
-def test_terminal_ends_with_the_closing_and_opens_folds_if_full(capsys: pytest.CaptureFixture[str]) -> None:
+def test_terminal_prints_closing_last_and_opens_folds_if_full(capsys: pytest.CaptureFixture[str]) -> None:
     print_page("text", json=dict, page=lambda: PAGE, full=False)
     assert capsys.readouterr().out.splitlines() == [
         "Scores of ash",

@@ -1,4 +1,4 @@
-"""Text from outside in Markdown: it is never mark-up."""
+"""External text in Markdown: it is never mark-up."""
 
 from skill_evaluator.display import code_span, prose
 
@@ -6,7 +6,7 @@ from tests.support.markdown import read_page
 from tests.support.odd_texts import HOSTILE
 
 
-def test_prose_is_code_only_where_text_could_be_markup() -> None:
+def test_prose_becomes_code_only_if_it_could_be_markup() -> None:
     for odd in HOSTILE:
         page = read_page(f"- {prose(odd)}")
         said = page.words or page.code

@@ -1,4 +1,4 @@
-"""What takes over two seconds says so, and how long the rest takes; what is quick says nothing."""
+"""Notices about slow work: work of more than two seconds prints its progress, quick work prints nothing."""
 
 import time
 
@@ -7,7 +7,7 @@ from skill_evaluator import display
 from skill_evaluator.display import notice_when_slow, with_progress
 
 
-def test_steps_are_counted_after_two_four_and_eight_seconds(
+def test_progress_is_printed_after_two_four_and_eight_seconds(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = iter(range(100))

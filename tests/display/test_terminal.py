@@ -1,6 +1,6 @@
-"""What people see most, on a terminal of 80 columns; at 80, 100 and 120 nothing is cut, and a pipe breaks no row.
+"""The screens of the main commands at 80 columns; nothing is cut at 80, 100 or 120, and a pipe breaks no row.
 
-After a change that is meant, write the expected screen anew with `python -m tests.display.test_terminal`.
+After an intended change, write the expected screens again with `python -m tests.display.test_terminal`.
 """
 
 import io
@@ -66,7 +66,7 @@ Pieces = Mapping[tuple[str, ...], list[Piece]]  # by command
 
 
 def screen(demo: Library) -> tuple[str, Pieces]:
-    """Return what the commands print on a terminal, without what differs every time, and of what they print it."""
+    """Return the output of the commands on a terminal, without changing values, and its pieces by command."""
     shown, printed = [], {}
     (programs := demo.root.parent / "programs").mkdir()
     (programs / "git").symlink_to(shutil.which("git") or os.devnull)  # and no other program, such as gh
@@ -87,7 +87,7 @@ def screen(demo: Library) -> tuple[str, Pieces]:
 
 
 def demonstration(folder: Path) -> Library:
-    """Lay out the demonstration in a folder, as a repository with one commit."""
+    """Create the library of `demo` in a folder, as a repository with one commit."""
     library = Library(folder)
     library.call("demo", "demo")
     library.root /= "demo"
@@ -107,7 +107,7 @@ def shown(demo: Library) -> tuple[str, Pieces]:
     return screen(demo)
 
 
-def test_screens_equal_their_file_and_a_pipe_is_plain(shown: tuple[str, Pieces], demo: Library) -> None:
+def test_screens_equal_the_expected_file_and_a_pipe_has_no_colour(shown: tuple[str, Pieces], demo: Library) -> None:
     assert shown[0] == SCREEN.read_text()
     piped = demo.call("history", "receipts").out
     with patch("sys.stdout", io.StringIO()) as pipe:
@@ -161,7 +161,7 @@ FIVE = (  # by the first words of a command: which version is worse, where, how 
 
 
 @pytest.mark.parametrize("answers", FIVE, ids=lambda answers: answers[0])
-def test_one_screen_answers_the_five_questions_of_a_fresh_reader(
+def test_last_24_lines_answer_the_five_questions_of_a_reader(
     answers: tuple[str, ...], shown: tuple[str, Pieces]
 ) -> None:
     command, *others, following = answers
@@ -172,7 +172,7 @@ def test_one_screen_answers_the_five_questions_of_a_fresh_reader(
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_no_number_is_cut_and_no_line_wider_than_the_terminal(width: int, shown: tuple[str, Pieces]) -> None:
+def test_no_number_is_cut_and_no_line_exceeds_the_terminal(width: int, shown: tuple[str, Pieces]) -> None:
     numbers = 0
     for command, pieces in shown[1].items():
         out = io.StringIO()
@@ -188,7 +188,7 @@ def test_no_number_is_cut_and_no_line_wider_than_the_terminal(width: int, shown:
     assert numbers > 600
 
 
-def test_without_colour_a_terminal_shows_the_same_words(demo: Library) -> None:
+def test_terminal_shows_the_same_words_without_colour(demo: Library) -> None:
     coloured, plain = (demo.call("history", "receipts", columns=80, env=env).out for env in ({}, {"NO_COLOR": "1"}))
     assert _COLOUR.search(coloured)
     assert not _COLOUR.search(plain)
@@ -199,7 +199,7 @@ TEXTS = st.text(st.sampled_from("ab Zé漢🎓\n\x1b<&[b]"), max_size=8)
 
 
 @given(rows=st.lists(st.lists(TEXTS, min_size=3, max_size=3), max_size=4), title=TEXTS)
-def test_piped_table_equals_that_of_a_wide_terminal(rows: list[list[str]], title: str) -> None:
+def test_table_in_a_pipe_equals_table_on_a_wide_terminal(rows: list[list[str]], title: str) -> None:
     cells = [[Cell(text, style="cyan") for text in row] for row in rows]
     pieces = [
         Text(f"> {title.strip()}"),
@@ -220,8 +220,8 @@ WORDS = st.lists(st.text("abc漢019", min_size=1, max_size=12), max_size=6).map(
     names=st.lists(st.text("xyz", min_size=1, max_size=8), min_size=5, max_size=5, unique=True),
     width=st.integers(24, 100),
 )
-def test_no_word_is_cut_and_no_line_too_long_at_any_width(rows: list[list[str]], names: list[str], width: int) -> None:
-    """Words of a column of numbers stay in a line, so they may be longer than it; here they never are."""
+def test_table_cuts_no_word_and_fits_any_width(rows: list[list[str]], names: list[str], width: int) -> None:
+    """Columns of numbers are never wrapped, so this table has none."""
     out = io.StringIO()
     sheet = Sheet(
         columns=names, rows=[[Cell(text) for text in row] for row in rows], whole=frozenset(names[:1]), below=names[3:4]

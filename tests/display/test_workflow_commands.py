@@ -1,4 +1,4 @@
-"""In GitHub Actions no line that a command prints is taken for a command, but those that are meant to be."""
+"""Output in GitHub Actions: no printed text is a workflow command by accident."""
 
 import subprocess
 import sys
@@ -67,7 +67,7 @@ def test_text_is_unchanged_outside_of_actions(
 
 
 def test_quoted_input_and_traceback_are_no_workflow_commands(tmp_path: Path) -> None:
-    """In the job that meets a bug both streams are one log."""
+    """The log of a job has stdout and stderr together."""
     for name in ("##[add-path]/tmp", "::add-mask::x", "x\n::add-mask::x"):
         done = call(tmp_path, "lint", name, env=IN_ACTIONS)
         assert done.code == 2

@@ -1,4 +1,4 @@
-"""A prompt library in a git repository and a loopback vendor that checks keys, for stories typed in a shell."""
+"""Fixtures of the journeys: a prompt library in a git repository, and a loopback vendor that checks keys."""
 
 import json
 import re
@@ -38,7 +38,7 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One request: which model reads which document with which prompt."""
+    """One request: its model, prompt, document and seed."""
 
     model: str
     prompt: str
@@ -62,9 +62,9 @@ def usual(call: Call) -> Reply:
 
 
 class Vendor:
-    """A vendor that checks the key of each model (401) and answers by `reply`; `calls` counts what it sold.
+    """A vendor that answers with `reply`, or with 401 to a wrong key. `calls` counts the answered requests.
 
-    A text is the arguments of a tool call if the request forces one. `bodies` are the requests that it answered.
+    If a request forces a tool call, the text of `reply` becomes its arguments. `bodies` has the answered requests.
     """
 
     def __init__(self, server: VendorServer) -> None:
@@ -77,7 +77,7 @@ class Vendor:
         server.default = self._answer
 
     def model(self, name: str, key: str = "FIRST_KEY") -> dict[str, Any]:
-        """Return the entry of a model in models.yaml; the vendor accepts the key of this variable alone."""
+        """Return the entry of a model in models.yaml. The vendor accepts only the key of the variable `key`."""
         self.keys[name] = KEYS[key]
         price = {"input": 1.0, "output": 2.0}
         return {"id": name, "provider": "openai", "base_url": self.url, "api_key_env": key, "price": price}
@@ -124,7 +124,7 @@ class Folder(GitRepository):
             self.write(f"components/{name}/evals/cases/{shop.lower()}/expected.json", truth(document))
 
     def run(self, *words: str, keys: Mapping[str, str] = KEYS, stdin: str = "") -> Ended:
-        """Type `skill-evaluator ...` in a process of its own."""
+        """Run `skill-evaluator` with these words in a new process."""
         environment = {**IDENTITY, **keys, "PYTHONPATH": str(SCRIPT.parent)}
         self.write("../typed.txt", stdin)
         with (
@@ -134,11 +134,11 @@ class Folder(GitRepository):
             return ended(process)
 
     def here(self, *words: str, keys: Mapping[str, str] = KEYS) -> Ended:
-        """Do the same in this process, which starts at once."""
+        """Run `skill-evaluator` with these words in this process, which is quicker."""
         return call(self.root, *words, env={**IDENTITY, **keys})
 
     def next_step(self, done: Ended) -> list[str]:
-        """Return the words of the last command that was printed as the next step, or to resume."""
+        """Return the words of the last command in an output, such as the next step or the command to resume."""
         (*_, line) = (
             line for line in (done.out + done.err).splitlines() if "skill-evaluator " in line and ": " in line
         )

@@ -1,4 +1,4 @@
-"""A library of each format is adopted, measured, broken and mended by a user with a key."""
+"""A user adopts a library of each format, evaluates it, breaks a prompt and repairs it."""
 
 import json
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ BROKEN = "Never name it."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adopted:
-    """A library of one format: its files, and the file with the sentence that the user edits."""
+    """A library of one format: its component, its files, and the file that the user edits."""
 
     component: str
     files: Mapping[str, Any]
@@ -63,7 +63,7 @@ LIBRARIES = {
 
 
 def answer(asked: Asked) -> Reply:
-    """Answer correctly unless the prompt is broken; refuse a wrong key."""
+    """Answer correctly, but wrongly to a broken prompt. Refuse a wrong key."""
     if asked.key != KEY:
         return Reply(status=401, text="wrong key")
     request = json.dumps(asked.body["messages"])
@@ -75,7 +75,7 @@ def answer(asked: Asked) -> Reply:
 
 
 class Story:
-    """What a user types in the folder of a library."""
+    """A user who types commands in the folder of a library."""
 
     def __init__(self, root: Path, adopted: Adopted, server: ChatServer) -> None:
         self.git, self.adopted, self.server = GitRepository(root), adopted, server
@@ -91,7 +91,7 @@ class Story:
         path.write_text(path.read_text().replace(before, after))
 
     def adopt(self) -> None:
-        """Adopt the library, and name the model that the key is for."""
+        """Adopt the library, and write the model of the loopback server to models.yaml."""
         proposed = self.type("init", "--adopt")
         assert f"{self.adopted.component} " in proposed.out
         assert self.type("init", "--adopt", "--yes").code == 0
@@ -110,7 +110,7 @@ class Story:
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_adopted_library_is_red_when_broken_and_not_when_mended(name: str, tmp_path: Path) -> None:
+def test_adopted_library_regresses_if_broken_until_it_is_repaired(name: str, tmp_path: Path) -> None:
     with chat_server() as server:
         server.reply = answer
         story = Story(tmp_path / "library", LIBRARIES[name], server)

@@ -1,4 +1,4 @@
-"""A component without cases: a model drafts them, a person reviews them, and they are evaluated."""
+"""A model drafts cases for a component, a person reviews the drafts, and they are evaluated."""
 
 import json
 from itertools import count
@@ -8,7 +8,7 @@ from tests.journeys.conftest import SCHEMA, Call, Folder, Vendor, truth, usual
 CASES = "components/receipts/evals/cases"
 
 
-def test_drafted_cases_are_evaluated_once_a_person_has_accepted_them(folder: Folder, vendor: Vendor) -> None:
+def test_drafted_cases_are_evaluated_after_a_person_accepts_them(folder: Folder, vendor: Vendor) -> None:
     numbers = count(1)
 
     def reply(call: Call) -> str:
@@ -59,7 +59,7 @@ def test_drafted_cases_are_evaluated_once_a_person_has_accepted_them(folder: Fol
     assert (more.code, len(names), len({*folders})) == (0, 5, 3), more.out
 
 
-def test_drafts_that_were_paid_for_are_kept_and_failures_are_named(folder: Folder, vendor: Vendor) -> None:
+def test_drafts_before_a_failure_are_kept_and_failures_are_named(folder: Folder, vendor: Vendor) -> None:
     folder.component("receipts")
     numbers = count(10)
 

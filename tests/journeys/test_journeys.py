@@ -1,4 +1,4 @@
-"""What users type, story by story: exit codes, verdicts and the lines that say what to do."""
+"""The main stories of users: exit codes, verdicts and printed next steps."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def last_lines(text: str, count: int = 6) -> str:
     return "\n".join(text.splitlines()[-count:])
 
 
-def test_own_table_becomes_cases_a_run_and_a_verdict(folder: Folder) -> None:
+def test_csv_file_becomes_cases_that_are_evaluated_and_compared(folder: Folder) -> None:
     folder.prompt("receipts")
     folder.write("receipts.csv", "text,shop,total\nAcme 1.5,Acme,1.5\nBell 2.5,Bell,2.5\nCrow 3.5,Crow,3.5\n")
     words = ["cases", "import", "receipts.csv", "--input", "text", "--truth", "shop", "--truth", "total", "--yes"]
@@ -58,7 +58,7 @@ def test_own_table_becomes_cases_a_run_and_a_verdict(folder: Folder) -> None:
     assert (built.code, (folder.root / "site" / "index.html").is_file()) == (0, True), built.err
 
 
-def test_library_is_adopted_and_all_of_it_is_evaluated_by_the_printed_command(folder: Folder, vendor: Vendor) -> None:
+def test_printed_command_evaluates_the_whole_adopted_library(folder: Folder, vendor: Vendor) -> None:
     for name in ("receipts", "bills"):
         folder.component(name)
     shutil.rmtree(folder.root / ".evaluator")
@@ -77,7 +77,7 @@ def test_library_is_adopted_and_all_of_it_is_evaluated_by_the_printed_command(fo
     assert folder.here("doctor").out.count(KEYS["FIRST_KEY"]) == 0
 
 
-def test_several_components_are_evaluated_without_a_name_by_pattern_and_if_changed(folder: Folder) -> None:
+def test_components_are_evaluated_all_by_pattern_or_if_changed(folder: Folder) -> None:
     for name in ("invoices", "receipts"):
         folder.component(name)
     folder.commit()
@@ -94,7 +94,7 @@ def test_several_components_are_evaluated_without_a_name_by_pattern_and_if_chang
     assert not [done.err for done in (every, some, changed) if "not set" in done.err]
 
 
-def test_model_without_its_key_is_skipped_and_ranked_once_it_has_one(folder: Folder, vendor: Vendor) -> None:
+def test_model_without_key_is_skipped_and_with_key_is_ranked(folder: Folder, vendor: Vendor) -> None:
     folder.models(vendor.model("first"), vendor.model("second", "SECOND_KEY"))
     folder.component("receipts")
     one_key = folder.run("evaluate", "receipts", keys={"FIRST_KEY": KEYS["FIRST_KEY"]})
@@ -109,8 +109,8 @@ def test_model_without_its_key_is_skipped_and_ranked_once_it_has_one(folder: Fol
     assert last_lines(no_key.err, 1).startswith("error: no model can run")
 
 
-def test_free_text_component_stops_neither_its_neighbours_nor_the_pages(folder: Folder, vendor: Vendor) -> None:
-    """No output is the expected text to the letter."""
+def test_component_that_scores_0_does_not_stop_other_components(folder: Folder, vendor: Vendor) -> None:
+    """The component has free text, and no output equals the expected text."""
     folder.models(vendor.model("first"), vendor.model("second", "SECOND_KEY"))
     folder.component("receipts")
     folder.prompt("letters", prompt="Write a letter on this receipt.", front="output: text\n")
@@ -129,7 +129,7 @@ def test_free_text_component_stops_neither_its_neighbours_nor_the_pages(folder: 
     assert "receipts 1.0.0: field_level_f1 of 2 models on the same 3 cases" in ranked.out
 
 
-def test_run_is_interrupted_and_resumed_and_nothing_is_paid_twice(folder: Folder, vendor: Vendor) -> None:
+def test_interrupted_run_is_resumed_without_paying_a_call_twice(folder: Folder, vendor: Vendor) -> None:
     folder.component("receipts")
     vendor.delay_s = 0.5
     environment = {**KEYS, "PYTHONPATH": str(SCRIPT.parent)}
@@ -153,7 +153,7 @@ class _KeyedPipeline(Pipeline):
         return call(folder or self.checkout, *arguments, env={**IDENTITY, **KEYS, **env})
 
 
-def test_bump_is_planned_measured_by_jobs_collected_and_reported(folder: Folder, tmp_path: Path) -> None:
+def test_ci_plans_evaluates_collects_and_reports_a_new_version(folder: Folder, tmp_path: Path) -> None:
     pipeline = _KeyedPipeline(tmp_path)
     pipeline.checkout = folder.root
     pipeline.artifacts.mkdir()
@@ -179,7 +179,7 @@ def test_bump_is_planned_measured_by_jobs_collected_and_reported(folder: Folder,
     assert (reported.code, "receipts" in reported.out) in ((0, True), (3, True)), reported.err
 
 
-def test_library_is_used_three_times_in_one_process(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_library_is_used_three_times_in_one_process(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.component("receipts")
     monkeypatch.chdir(folder.root)
     with patch.dict(os.environ, {**KEYS, "NO_PROXY": "127.0.0.1"}):
@@ -193,7 +193,7 @@ def test_library_is_used_three_times_in_one_process(folder: Folder, monkeypatch:
     assert [ranking.models[0].model_id for ranking in library.leaderboard()] == ["m"]
 
 
-def test_judge_scores_outputs_and_a_person_labels_what_is_unsure(folder: Folder, vendor: Vendor) -> None:
+def test_judge_scores_outputs_and_a_person_labels_unsure_scores(folder: Folder, vendor: Vendor) -> None:
     folder.write("rubric.yaml", json.dumps({"criteria": [some_criterion()]}))
     items: list[Mapping[str, str]] = [{"id": "a", "output": "Totals: 12."}, {"id": "b", "output": "Totals: 13."}]
     folder.write("items.jsonl", "".join(json.dumps(item) + "\n" for item in items))

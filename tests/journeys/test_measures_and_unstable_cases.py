@@ -1,4 +1,4 @@
-"""Stories of what decides beside accuracy, tokens and cost that rise, and of cases that decide nothing."""
+"""Stories of a rise in tokens and cost, and of unstable cases that decide no verdict."""
 
 import json
 from collections import Counter
@@ -12,7 +12,7 @@ SHOPS = ("Acme", "Bell", "Crow", "Dove")
 
 
 def thinking(call: Call) -> Reply:
-    """Answer correctly, with very many tokens to a prompt that says `Think`."""
+    """Answer correctly. A prompt with `Think` gets 12,000 output tokens."""
     length = len(call.document)
     tokens = 12_000 + length if "Think" in call.prompt else 50 + length
     return Answer(text=truth(call.document), usage=(50, tokens), served_model=call.model)
@@ -23,7 +23,7 @@ def gate(folder: Folder, **policy: Any) -> None:
     folder.write(".evaluator/settings.yaml", json.dumps({**settings, "policy": policy}))
 
 
-def test_dearer_version_is_named_and_gated_by_a_policy(folder: Folder, vendor: Vendor) -> None:
+def test_rise_in_cost_is_reported_and_fails_with_a_policy(folder: Folder, vendor: Vendor) -> None:
     vendor.reply = thinking
     folder.component("receipts", SHOPS)
     folder.commit()
@@ -45,7 +45,7 @@ def test_dearer_version_is_named_and_gated_by_a_policy(folder: Folder, vendor: V
     assert "'cost_us' does not exist (did you mean 'cost_usd'?)" in folder.here("lint", "receipts").err
 
 
-def test_flaky_case_is_proposed_declared_unstable_and_decides_nothing(folder: Folder, vendor: Vendor) -> None:
+def test_flaky_case_is_reported_and_decides_nothing_once_declared(folder: Folder, vendor: Vendor) -> None:
     asked = Counter[tuple[str, str]]()
 
     def reply(call: Call) -> Reply:

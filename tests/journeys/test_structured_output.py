@@ -1,4 +1,4 @@
-"""Output schemas that a vendor refuses, their strict form, and outputs by tool call."""
+"""Stories of output schemas that a vendor refuses, of their strict form, and of outputs by tool call."""
 
 import json
 
@@ -17,9 +17,7 @@ BY_PYDANTIC = {  # with an optional key of a type without null, and objects that
 }
 
 
-def test_schema_of_pydantic_is_reported_before_a_call_and_sent_in_its_strict_form(
-    folder: Folder, vendor: Vendor
-) -> None:
+def test_schema_that_a_vendor_refuses_is_sent_in_its_strict_form(folder: Folder, vendor: Vendor) -> None:
     folder.component("receipts")
     folder.write("components/receipts/schema.json", json.dumps(BY_PYDANTIC))
     folder.models(vendor.model("m"), {"id": "gpt-5", "provider": "openai"})
@@ -64,7 +62,7 @@ def test_schema_of_pydantic_is_reported_before_a_call_and_sent_in_its_strict_for
     assert "the model's settings changed: structured_output" in compared.out + compared.err
 
 
-def test_dictionary_with_free_keys_is_reported_and_never_sent_closed(folder: Folder, vendor: Vendor) -> None:
+def test_dictionary_with_free_keys_is_reported_and_never_sent(folder: Folder, vendor: Vendor) -> None:
     folder.component("receipts")
     tags = {"type": "object", "additionalProperties": {"type": "string"}}
     open_schema = {**SCHEMA, "properties": {**SCHEMA["properties"], "tags": tags}}  # type: ignore[dict-item]
@@ -78,7 +76,7 @@ def test_dictionary_with_free_keys_is_reported_and_never_sent_closed(folder: Fol
     )
 
 
-def test_arguments_of_the_tool_call_are_the_output(folder: Folder, vendor: Vendor) -> None:
+def test_arguments_of_a_tool_call_are_the_output(folder: Folder, vendor: Vendor) -> None:
     folder.component("receipts")
     assert folder.here("evaluate", "receipts").code == 0
     folder.commit()

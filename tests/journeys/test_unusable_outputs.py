@@ -1,13 +1,11 @@
-"""Outputs with reasoning text before their JSON, and versions of which no output can be read."""
+"""Stories of a version without a readable output, and of reasoning text before the JSON."""
 
 import json
 
 from tests.journeys.conftest import PROMPT, Call, Folder, Vendor, truth, usual
 
 
-def test_version_without_a_usable_output_is_no_baseline_and_the_next_is_measured(
-    folder: Folder, vendor: Vendor
-) -> None:
+def test_version_without_a_readable_output_is_no_baseline(folder: Folder, vendor: Vendor) -> None:
     folder.component("receipts")
     vendor.reply = lambda call: "I am sorry, the receipt is hard to read."
     unusable = folder.run("evaluate", "receipts")
@@ -32,7 +30,7 @@ def test_version_without_a_usable_output_is_no_baseline_and_the_next_is_measured
 
 
 def test_reasoning_text_is_removed_before_an_output_is_scored(folder: Folder, vendor: Vendor) -> None:
-    """The thoughts hold a wrong total in JSON."""
+    """The reasoning text has JSON with a wrong total."""
 
     def reply(call: Call) -> str:
         thought = json.dumps({**json.loads(truth(call.document)), "total": -1.0})

@@ -1,4 +1,4 @@
-"""The report of an outcome: the comment on a pull request."""
+"""The report of CI results: the comment on a pull request."""
 
 from functools import cache, partial
 from typing import Any
@@ -50,7 +50,7 @@ def row(one: RunOutcome) -> list[str]:
     return cells
 
 
-def test_row_of_a_run_has_its_figures_and_why_it_is_incomplete() -> None:
+def test_run_row_has_figures_and_the_reason_if_incomplete() -> None:
     measured = ["0.900 (0.850 to 0.950)", "–", "0.500", "60/60"]
     assert row(run()) == ["a", "m", "1.1.0", "field_level_f1", *measured, "$0.1234", ""]
     assert "$0.1234 (69% cached)" in row(run(hit_rate=0.69))
@@ -66,7 +66,7 @@ def test_row_of_a_run_has_its_figures_and_why_it_is_incomplete() -> None:
     assert row(one)[7:] == ["40/60", "$0.1234", "INCOMPLETE; 3 refusal, 7 timeout; cap reached"]
 
 
-def test_summary_names_the_tokens_of_an_unchanged_version_that_rose() -> None:
+def test_summary_names_the_rise_in_tokens_of_an_unchanged_version() -> None:
     scores = {f"c{at}": [1.0, 1.0] for at in range(6)}
     old, new = (
         record.model_copy(update={"per_case": [case.model_copy(update={"amounts": rise}) for case in record.per_case]})
@@ -99,7 +99,7 @@ def test_summary_accounts_for_every_call() -> None:
 
 @cache
 def compared(skill: str, *scores: float, fields_each: int = 40) -> tuple[list[RunOutcome], ComparisonResult]:
-    """A component whose models had 0.9 on many documents and now these scores: what became of it, and the verdict."""
+    """Return the runs and comparison of a component whose models scored 0.9 before and now have these scores."""
     names = [f"case-{at:02d}" for at in range(30)]
     fields = {f"contract.parties[].field-{at:02d}": dict.fromkeys(names, (2, 2)) for at in range(fields_each)}
     fallen = {path: dict.fromkeys(names, (0, 2)) for path in fields}
@@ -121,7 +121,7 @@ def compared(skill: str, *scores: float, fields_each: int = 40) -> tuple[list[Ru
     return runs, compare_records(pairs, rules)
 
 
-def test_comment_answers_on_its_first_screen_and_collapses_the_figures() -> None:
+def test_comment_has_conclusions_first_and_collapses_figures() -> None:
     better, one = compared("better", 0.9, 0.9)
     worse, other = compared("worse", 0.9, 0.2)
     lost = [nothing(status="missing", skill=skill) for skill in ("lost", "better")]
@@ -167,7 +167,7 @@ def test_long_lists_of_runs_and_fields_are_cut_with_a_count() -> None:
     assert "… and 5 more." in text
 
 
-def test_names_from_outside_are_no_mark_up(capsys: pytest.CaptureFixture[str]) -> None:
+def test_external_names_are_no_mark_up(capsys: pytest.CaptureFixture[str]) -> None:
     for text in HOSTILE:
         figures = FIGURES.model_copy(update={"skill_version": text})
         one = run(skill=text, model_id=text, reason=text, primary_metric=text, figures=figures)
@@ -181,7 +181,7 @@ def test_names_from_outside_are_no_mark_up(capsys: pytest.CaptureFixture[str]) -
         assert all(character.isprintable() or character == "\n" for character in printed), text
 
 
-def test_piped_run_is_one_uncut_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_in_a_pipe_is_one_uncut_line(capsys: pytest.CaptureFixture[str]) -> None:
     name, why = "a-component-with-a-long-name" * 3, "nothing arrived of " + "a-job" * 20
     made = outcome(nothing(status="missing", skill=name, reason=why))
     print_page("text", json=dict, page=partial(outcome_page, made))

@@ -1,4 +1,4 @@
-"""The report of a plan."""
+"""The report of a CI plan."""
 
 from functools import partial
 
@@ -52,7 +52,7 @@ def test_chosen_runs_have_jobs_calls_and_cost() -> None:
         assert read_page(plan_page(made).markdown()).words[1].endswith(words)
 
 
-def test_skipped_and_wrong_components_have_their_reason() -> None:
+def test_skipped_and_faulty_components_have_a_reason() -> None:
     skipped = [OnModels(skill="a", models=["m", "n"], reason="PATCH since the recorded 1.0.0")]
     faults = [Problem(file="components/b/prompt.md", line=3, message="raise it above 1.0.0")]
     page = read_page(plan_page(plan(skipped=skipped, faults=faults)).markdown())
@@ -67,7 +67,7 @@ def test_skipped_and_wrong_components_have_their_reason() -> None:
     assert "x" * 401 not in text
 
 
-def test_names_from_outside_are_no_mark_up(capsys: pytest.CaptureFixture[str]) -> None:
+def test_external_names_are_no_mark_up(capsys: pytest.CaptureFixture[str]) -> None:
     for text in HOSTILE:
         made = plan(
             entry("a", "m"),

@@ -39,7 +39,7 @@ def hostile_result() -> ComparisonResult:
 
 
 def without_code(page: str) -> str:
-    """What of a page is not inside a code span (fences of two backticks here, since the name holds one)."""
+    """Return the text of a page outside of code spans, which have two backticks because the name has one."""
     return "".join(page.split("``")[::2])
 
 
@@ -74,7 +74,7 @@ def _sequence() -> list[Pair]:
         ("incomparable", 0, "incomparable"),
     ],
 )
-def test_verdict_names_its_cases_and_the_bound_for_new_cases(verdict: str, cases: int, words: str) -> None:
+def test_verdict_has_number_of_cases_and_bound_for_new_cases(verdict: str, cases: int, words: str) -> None:
     result = hostile_result()
     metrics = [one.model_copy(update={"n_cases": cases}) for one in result.models[0].metrics]
     models = [result.models[0].model_copy(update={"metrics": metrics, "baseline": None})]
@@ -113,7 +113,7 @@ def test_small_probability_is_not_zero_and_zero_has_no_sign() -> None:
         assert signed(value) == shown, value
 
 
-def test_run_amounts_are_per_output_when_replicates_differ() -> None:
+def test_amounts_are_per_1000_outputs_if_replicates_differ() -> None:
     cost: dict[str, Any] = {"tokens": {"input": 50, "output": 12}, "cost_usd": 0.01, "failures": {"refused": 1}}
     double: dict[str, Any] = {"tokens": {"input": 100, "output": 24}, "cost_usd": 0.03, "failures": {"refused": 2}}
     before = a_record({"a": [1.0], "b": [1.0]}, **cost)

@@ -1,4 +1,4 @@
-"""What people see of a run: names from outside stay text, on a terminal and on a page."""
+"""The report of a run: external names stay text on a terminal and in Markdown."""
 
 import io
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""Pages of Markdown as they were, whatever is in them: one order, no foreign mark-up, within any limit.
+"""Reports in Markdown equal their expected files, have no external mark-up and fit any limit.
 
-After a change that is meant, write the expected pages anew with `python -m tests.reports.test_pages`.
+After an intended change, write the expected pages again with `python -m tests.reports.test_pages`.
 """
 
 import re
@@ -28,7 +28,7 @@ _RENDERER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethr
 
 
 def an_outcome() -> Outcome:
-    """A component that is better, one that is worse, one without a baseline and a run that never came."""
+    """Return results with an unchanged and a regressed component, one without a baseline, and a missing run."""
     better, one = compared("receipts", 0.9)
     worse, other = compared("invoices", 0.2)
     made = outcome(
@@ -70,7 +70,7 @@ PAGES = {
 }
 
 
-def test_page_equals_its_file_and_escapes_external_text() -> None:
+def test_page_equals_expected_file_and_escapes_external_text() -> None:
     for name in PAGES:
         page = PAGES[name]().markdown()
         assert page == (EXPECTED / f"{name}.md").read_text("utf-8"), name

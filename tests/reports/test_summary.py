@@ -1,4 +1,4 @@
-"""The conclusion: the verdict, what was lost, how sure that is, what to ship and what to do next."""
+"""The conclusion of a comparison: verdict, loss, evidence, version to ship and next step."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -160,7 +160,7 @@ def test_conclusion_has_verdict_loss_evidence_and_next_step(result: ComparisonRe
     assert lines_of(conclude(result, HERE)) == list(lines)
 
 
-def test_inconclusive_conclusion_names_what_would_decide_it_and_what_fell_most() -> None:
+def test_inconclusive_conclusion_names_remedy_and_field_that_fell() -> None:
     result = compared(FLAKY, FLAKY, {"fields": RIGHT}, fields={"total": RIGHT["total"] | {"c00": (0, 3)}})
     conclusion = conclude(result, HERE)
     fell = "fell most, not significantly: field total 1.000 → 0.917"
@@ -171,7 +171,7 @@ def test_inconclusive_conclusion_names_what_would_decide_it_and_what_fell_most()
     )
 
 
-def test_regression_since_the_accepted_version_alone_names_that_version() -> None:
+def test_regression_only_since_accepted_version_names_that_version() -> None:
     since = SinceAccepted(
         version="0.9.0", run_id="r", metric="exact", difference=-0.1, ci95=(-0.2, -0.05), q=0.01, verdict="regressed"
     )
@@ -191,7 +191,7 @@ def test_regression_since_the_accepted_version_alone_names_that_version() -> Non
     assert conclusion.next == f"compare with the accepted baseline: {command}"
 
 
-def test_drop_on_one_case_is_not_called_excluded() -> None:
+def test_drop_on_one_case_has_no_confidence_interval() -> None:
     one_case = compared({"c00": [0.9]}, {"c00": [0.2]})
     assert one_case.verdict == "inconclusive"
     assert "-0.700 on 1 case (too few cases for a confidence interval, tolerance 0.05)" in conclude(one_case, HERE).sure
@@ -202,7 +202,7 @@ def test_version_to_ship_is_named_before_the_next_step() -> None:
     assert lines_of(conclude(result, HERE))[-2] == "to ship: 1.1.0 with m"
 
 
-def test_next_step_names_only_commands_that_work() -> None:
+def test_next_step_names_only_commands_that_the_reader_can_run() -> None:
     worse, same = compared(GOOD, BAD), compared(GOOD, GOOD)
     elsewhere = "the outputs are not on this machine: `skill-evaluator compare receipts` has the scores"
     assert conclude(worse, Reader(outputs={})).next == f"look at case c00; {elsewhere}"
@@ -224,7 +224,7 @@ def test_next_step_in_ci_works_in_a_clone() -> None:
     assert conclude(same, draft).next == "merge, nothing is in the way"
 
 
-def test_conclusion_of_several_models_is_about_the_worst() -> None:
+def test_conclusion_on_several_models_is_about_the_worst_model() -> None:
     fine, worse = compared(GOOD, GOOD, {"model_id": "a"}, model_id="a"), compared(GOOD, BAD)
     both = worse.model_copy(update={"models": [*fine.models, *worse.models]})
     conclusion = conclude(both, HERE)
@@ -235,7 +235,7 @@ def test_conclusion_of_several_models_is_about_the_worst() -> None:
     assert conclude(alike, HERE).verdict.endswith("(each of 2 models)")
 
 
-def test_amounts_are_in_the_order_of_the_models_of_the_table() -> None:
+def test_amounts_have_the_same_model_order_as_the_table() -> None:
     slow, quick = [1.0] * 6, [0.5] * 6
     pairs = [
         Pair(
@@ -249,7 +249,7 @@ def test_amounts_are_in_the_order_of_the_models_of_the_table() -> None:
     assert amount_words(result) == f"good: {words}, weak: {words}"
 
 
-def test_lost_names_a_metric_and_an_amount_that_both_regressed() -> None:
+def test_loss_names_a_regressed_metric_and_a_regressed_amount() -> None:
     old = a_run({"latency_s": [0.5] * 6}, run_id="old")
     new = a_run({"latency_s": [5.0] * 6}, run_id="new", beside="old")
     lower = {"field_level_f1": [0.8, 0.8]}
@@ -259,14 +259,14 @@ def test_lost_names_a_metric_and_an_amount_that_both_regressed() -> None:
     assert lost == "lost: field_level_f1 1.000 → 0.800; latency 0.50 s → 5.00 s a call (× 10)"
 
 
-def test_external_names_add_no_line() -> None:
+def test_external_names_add_no_line_to_the_conclusion() -> None:
     reader = Reader(outputs={"2" + HOSTILE: HOSTILE}, folders=["--components", HOSTILE])
     lines = lines_of(conclude(hostile_result(), reader))
     assert len(lines) == 4
     assert all(line.isprintable() for line in lines)
 
 
-def test_first_run_concludes_with_the_drop_that_it_could_detect() -> None:
+def test_conclusion_on_first_run_names_the_detectable_drop() -> None:
     record = a_record({name: [0.9, 0.8] for name in "abc"}, skill="receipts")
     assert lines_of(conclude_first(record, HERE, is_recorded=True, ship="to ship: 1.0.0 with m")) == [
         "receipts 1.0.0: measured on 3 cases; no lower version has a complete run to compare it with",
@@ -278,7 +278,7 @@ def test_first_run_concludes_with_the_drop_that_it_could_detect() -> None:
     assert not_recorded.next == "record a baseline for later versions: `skill-evaluator evaluate receipts`"
 
 
-def test_first_run_that_scored_0_leads_to_its_outputs() -> None:
+def test_next_step_of_first_run_that_scored_0_shows_its_outputs() -> None:
     record = a_record({name: [0.0] for name in "abc"}, skill="receipts")
     zero = record.accuracy["field_level_f1"].model_copy(update={"strict_mean": 0.0})
     record = record.model_copy(update={"accuracy": {"field_level_f1": zero}})
@@ -290,7 +290,7 @@ def test_first_run_that_scored_0_leads_to_its_outputs() -> None:
     ]
 
 
-def test_next_step_after_an_accepted_or_before_an_unmeasured_version() -> None:
+def test_next_step_if_version_is_accepted_or_not_measured() -> None:
     same = compared(GOOD, GOOD)
     accepted = conclude(same.model_copy(update={"accepted": "1.1.0"}), HERE)
     assert accepted.next == "change the prompt and compare it with this run: `skill-evaluator try receipts`"
@@ -298,7 +298,7 @@ def test_next_step_after_an_accepted_or_before_an_unmeasured_version() -> None:
     assert unmeasured.next == "measure the version on disk: `skill-evaluator evaluate receipts`"
 
 
-def test_incomplete_run_has_no_verdict_but_a_version_to_ship() -> None:
+def test_incomplete_run_has_version_to_ship_but_no_verdict() -> None:
     record = a_record(GOOD, skill="receipts").model_copy(
         update={"complete": False, "stopped": "max_calls: --max-calls is used up"}
     )

@@ -1,4 +1,4 @@
-"""The browser in which the pages of a site are opened, and what axe finds there."""
+"""Fixtures of the site tests: a browser, the site of `demo`, and the accessibility check of axe."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ HOSTILE = (
 
 
 def serious(page: Any) -> list[tuple[str, list[str]]]:
-    """Unfold everything on a page, and return what axe calls serious or worse there, with the first places."""
+    """Open all details of a page, and return the serious and critical violations that axe finds, with elements."""
     page.evaluate("for (const fold of document.querySelectorAll('details')) fold.open = true")
     page.evaluate(npm_file("axe-core", "4.14.1", "axe.min.js").read_text("utf-8"))
     return [
@@ -26,7 +26,7 @@ def serious(page: Any) -> list[tuple[str, list[str]]]:
 
 
 def demo(folder: Path) -> Library:
-    """Return the library that `demo` lays out in a process of its own, as a browser has the event loop of this one."""
+    """Return the library of `demo`. It runs in another process, because the browser uses the event loop of this one."""
     library = Library(folder / "unused")
     library.root = folder
     assert library.skill_evaluator("demo", "demo").code == 0
@@ -36,7 +36,7 @@ def demo(folder: Path) -> Library:
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The library of `demo`, with a site of everything in `site` and one of what is public in `public`."""
+    """The library of `demo`, with a site with documents in `site` and one without documents in `public`."""
     library = demo(tmp_path_factory.mktemp("library"))
     assert library.call("site", "build", "--out", "public").code == 0
     library.settings(site={"components": {"receipts": {"documents": True}}})

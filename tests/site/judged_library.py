@@ -1,7 +1,7 @@
-"""A library in which judges did all that they do, so that every part of the judges' page has something to show.
+"""A library with a judge run of each kind, so that every part of the judges' page has content.
 
-Both judges are one server on the loopback, which errs in ways that a test can foresee: they call a candidate worse that
-lost words, prefer what is right but now and then what stands first, and score by length.
+Both judges are one server on the loopback with predictable answers: a candidate that lost words is worse, the output
+with the quotation or sometimes the first output wins, and scores depend on the text.
 """
 
 import json
@@ -37,7 +37,7 @@ TEXT = re.compile(r"<judged_(\w+) \w+>\n(.*?)\n</judged_\1 ", re.DOTALL)
 
 
 class JudgedSite(JudgingLibrary):
-    """Two runs of a component are compared, judges are calibrated and probed, score and compare, and people review."""
+    """A library with two runs of a component, a judge run of each mode, and labels of two reviewers."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
@@ -50,7 +50,7 @@ class JudgedSite(JudgingLibrary):
     def judge_all(
         self, names: Sequence[str] = ("judge", "vendor/second"), dimensions: Sequence[str] = DIMENSIONS
     ) -> None:
-        """Ask the judges everything once; `dimensions` are those of the comparison with a baseline."""
+        """Make a judge run of each mode; `dimensions` are those of the regression run."""
         judges = [word for name in names for word in ("--judge", name)]
         with chat_server() as server:
             server.reply = lambda asked: Reply(text=reply(asked, dimensions))
@@ -67,7 +67,7 @@ class JudgedSite(JudgingLibrary):
         self._label()
 
     def results_of(self, mode: str) -> Any:
-        """The results of the one judging of a mode."""
+        """Return the results of the only judge run of a mode."""
         every = [read(path) for path in self.judgements.glob("*/evaluation_results.json")]
         (results,) = (one for one in every if one["judging"]["mode"] == mode)
         return results
@@ -77,7 +77,7 @@ class JudgedSite(JudgingLibrary):
         assert done.code in (0, 3, 4), done.err
 
     def _run(self, *arguments: str, lost: int = 0) -> str:
-        """Evaluate the component; the answers to the first cases have lost their year."""
+        """Evaluate the component and return the run id. The outputs of the first `lost` cases have no year."""
         there = set(self.results.iterdir()) if self.results.is_dir() else set()
         every = [path.name for path in (self.root / "fixtures" / SKILL / "cases").iterdir()]
         texts = {
@@ -90,7 +90,7 @@ class JudgedSite(JudgingLibrary):
         return folder.name
 
     def _label(self) -> None:
-        """Have two people label some of the queue; they disagree about the first item."""
+        """Label three items of the queue as two reviewers, who disagree about the first item."""
         queue = ReviewQueue(folder=self.root / ".evaluator" / "reviews")
         for number, item in enumerate(list(queue.items().values())[:3]):
             for reviewer in ("ada", "ben"):
@@ -100,7 +100,7 @@ class JudgedSite(JudgingLibrary):
 
 
 def reply(asked: Asked, dimensions: Sequence[str]) -> str:
-    """Answer as the mode of the question demands."""
+    """Answer a question of a judge in the form of its mode."""
     texts = dict(TEXT.findall(asked.body["messages"][1]["content"]))
     luck = zlib.crc32("".join(sorted(texts.values())).encode())
     if "candidate" in texts:
@@ -112,7 +112,7 @@ def reply(asked: Asked, dimensions: Sequence[str]) -> str:
 
 
 def _regression(texts: Mapping[str, str], luck: int, dimensions: Sequence[str]) -> str:
-    """Call worse in completeness what lost words or a value, and one in nine of what lost nothing."""
+    """Answer `worse` in the second dimension if words or a value are lost, and sometimes if nothing is lost."""
     lost = len(texts["candidate"].split()) < len(texts["baseline"].split()) or "null" in texts["candidate"]
     lost = lost and "null" not in texts["baseline"]
     asked = dimensions if "notice" in texts["candidate"] else DIMENSIONS

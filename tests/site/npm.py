@@ -1,4 +1,4 @@
-"""Packages of npm that tests run, each installed once for all test sessions of a machine."""
+"""npm packages that tests run. Each is installed once on a machine."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ from filelock import FileLock
 
 
 def npm_file(package: str, version: str, name: str) -> Path:
-    """A file of a package, which is installed where it is not there. Skips when there is no node, but not in CI."""
+    """Return a file of a package, and install the package if needed. Skip the test without node, but fail in CI."""
     if not (shutil.which("node") and shutil.which("npm")):
         if os.environ.get("CI") == "true":
             pytest.fail(f"node and npm are needed for {package}, and CI must not skip its tests")

@@ -1,4 +1,4 @@
-"""The page of an audit: the newest is first, and it opens everywhere. Its blocks are those of the report."""
+"""The page of an audit: the newest audit comes first, and the page fits a phone and a desktop."""
 
 import shutil
 from pathlib import Path
@@ -28,13 +28,13 @@ def with_audits(folder: Path, **audits: Any) -> Library:
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    """One whose site is built."""
+    """A library with two audits and its site."""
     library = with_audits(tmp_path_factory.mktemp("audits"))
     built_site(library)
     return library
 
 
-def test_newest_audit_is_first_and_a_broken_one_is_skipped(library: Library, tmp_path: Path) -> None:
+def test_newest_audit_is_first_and_invalid_audit_is_skipped(library: Library, tmp_path: Path) -> None:
     copied = Library(shutil.copytree(library.root, tmp_path / "copied"))
     copied.write(f"audits/{NEW}/report.json", "{")
     ended = copied.call("site", "build", "--out", "site")
@@ -57,7 +57,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return library.root
 
 
-def test_summary_is_open_details_fold_and_charts_have_their_figures(library: Library) -> None:
+def test_audit_page_opens_summary_and_has_figures_of_charts(library: Library) -> None:
     page = site_page(library.root / "site", "audit.html")
     first, *folded = page.main.find_all("h2")
     assert first.parent.name == "section"
@@ -80,7 +80,7 @@ def test_summary_is_open_details_fold_and_charts_have_their_figures(library: Lib
 @pytest.mark.browser
 @pytest.mark.node
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_odd_names_are_text_and_page_is_accessible(browser: Any, root: Path, scheme: str) -> None:
+def test_hostile_names_are_text_and_axe_finds_nothing_on_audit_page(browser: Any, root: Path, scheme: str) -> None:
     with watched(browser, f"file://{root}/site/", color_scheme=scheme, viewport={"width": 390, "height": 800}) as watch:
         page = watch.open("audit.html")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
@@ -91,7 +91,7 @@ def test_odd_names_are_text_and_page_is_accessible(browser: Any, root: Path, sch
 
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [390, 1280])
-def test_map_and_table_fit_the_screen(browser: Any, root: Path, width: int) -> None:
+def test_map_and_table_of_an_audit_fit_the_screen(browser: Any, root: Path, width: int) -> None:
     with watched(browser, f"file://{root}/site/", viewport={"width": width, "height": 900}) as watch:
         page = watch.open(f"audits/{NEW}.html")
         assert page.evaluate("document.documentElement.scrollHeight") <= 4 * 844

@@ -1,4 +1,4 @@
-"""The page of a case in Chromium: from the overview to a value that differs, and nothing foreign runs or breaks it."""
+"""The page of a case in Chromium: the way to a wrong value, the filters, and hostile texts as text."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.browser
 CASE = "cases/receipts/service-charge.html"
 
 
-def test_overview_leads_to_a_differing_value_in_two_clicks(browser: Any, root: Path) -> None:
+def test_two_clicks_lead_from_overview_to_a_wrong_value(browser: Any, root: Path) -> None:
     with watched(browser, f"file://{root}/site/") as watch:
         page = watch.open("index.html")
         page.get_by_role("link", name="receipts", exact=True).first.click()
@@ -34,7 +34,7 @@ def test_overview_leads_to_a_differing_value_in_two_clicks(browser: Any, root: P
         assert watch.errors == []
 
 
-def test_runs_are_filtered_by_model_and_version(browser: Any, root: Path) -> None:
+def test_runs_of_a_case_are_filtered_by_model_and_version(browser: Any, root: Path) -> None:
     with watched(browser, f"file://{root}/site/") as watch:
         page = watch.open(CASE)
         runs = page.locator(".run:visible")
@@ -51,7 +51,7 @@ def test_runs_are_filtered_by_model_and_version(browser: Any, root: Path) -> Non
         page.locator(".run").last.locator(".answer").first.wait_for()
 
 
-def test_page_without_outputs_shows_scores_and_how_to_get_outputs(browser: Any, root: Path) -> None:
+def test_case_page_without_outputs_shows_scores_and_commands(browser: Any, root: Path) -> None:
     with watched(browser, f"file://{root}/public/") as watch:
         page = watch.open(CASE)
         text = page.inner_text("main")
@@ -63,7 +63,7 @@ def test_page_without_outputs_shows_scores_and_how_to_get_outputs(browser: Any, 
         assert page.get_by_role("table", name="Scores of each replicate of example-large 1.2.0").is_visible()
 
 
-def test_hostile_texts_and_names_are_text_on_pages_of_cases_and_runs(browser: Any, tmp_path: Path) -> None:
+def test_hostile_content_is_text_on_pages_of_cases_and_runs(browser: Any, tmp_path: Path) -> None:
     library = Library(tmp_path)
     case_id = "a <img src=x onerror=ran=4> \u202eb"
     long = HOSTILE * 60_000

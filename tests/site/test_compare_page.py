@@ -1,4 +1,4 @@
-"""The pages that compare and the verdict pages: their figures are those of `compare`, and each says what to do."""
+"""The pages of comparisons and verdicts: they have the figures of `compare` and one next step."""
 
 from pathlib import Path
 from typing import Any
@@ -30,12 +30,12 @@ def library(tmp_path: Path) -> Library:
 
 
 def differences(model: Any) -> dict[str, str]:
-    """The difference of each measure in the chart of a model."""
+    """Return the difference of each measure in the chart of a model, as text."""
     rows = model.select("table.forest tbody tr")
     return {words(row.th): words(row.find_all("td")[-1]) for row in rows}
 
 
-def test_versions_are_compared_as_the_command_does(library: Library) -> None:
+def test_comparison_page_has_the_figures_of_the_command(library: Library) -> None:
     site = built_site(library)
     pages = sorted(path.stem for path in (site / "compare" / SKILL).glob("1.*.html"))
     assert pages == ["1.2.0", "1.3.0", "1.4.0", "1.5.0", "1.6.0"]
@@ -51,7 +51,7 @@ def test_versions_are_compared_as_the_command_does(library: Library) -> None:
                 assert float(difference) == pytest.approx(measures[name], abs=0.0005)
 
 
-def test_models_are_compared_and_columns_name_them(library: Library) -> None:
+def test_comparison_of_models_names_them_in_its_columns(library: Library) -> None:
     page = site_page(built_site(library), f"compare/{SKILL}/m--{OTHER}.html")
     text = words(page.find("details", class_="compared"))
     command = library.call("compare", SKILL, "--models", "m", OTHER, "--format", "json").json
@@ -61,7 +61,7 @@ def test_models_are_compared_and_columns_name_them(library: Library) -> None:
     assert [said for said in ("before →", "after −") if said in text] == []
 
 
-def test_comparison_opens_with_the_newest_version_and_has_one_next_step(library: Library) -> None:
+def test_comparison_page_has_newest_version_first_and_one_next_step(library: Library) -> None:
     page = site_page(built_site(library), f"compare/{SKILL}/1.6.0.html")
     assert words(page.find(class_="state")).startswith(f"Newest version: {SKILL} 1.6.0 · to ship: ")
     worse, sound = page.find_all("details", class_="compared")
@@ -70,7 +70,7 @@ def test_comparison_opens_with_the_newest_version_and_has_one_next_step(library:
     assert "`" not in words(page.main)
 
 
-def test_verdict_names_fields_cases_and_one_baseline(tmp_path: Path) -> None:
+def test_verdict_page_names_field_number_of_cases_and_baseline(tmp_path: Path) -> None:
     library = Library(tmp_path)
     right, wrong = ({"title": dict.fromkeys(RIGHT, (at, 2))} for at in (2, 0))
     keep(library, a_run("1.0.0", 1, RIGHT, fields=right), a_run("1.1.0", 2, WORSE, fields=wrong))
@@ -86,7 +86,7 @@ def test_verdict_names_fields_cases_and_one_baseline(tmp_path: Path) -> None:
     assert "There is no version to compare it with." in words(earlier.main)
 
 
-def test_field_of_a_component_that_has_but_one_is_named(tmp_path: Path) -> None:
+def test_field_with_empty_path_is_named_the_whole_output(tmp_path: Path) -> None:
     library = Library(tmp_path)
     right, wrong = ({"": dict.fromkeys(RIGHT, (at, 2))} for at in (2, 0))
     keep(library, a_run("1.0.0", 1, RIGHT, fields=right), a_run("1.1.0", 2, WORSE, fields=wrong))

@@ -1,4 +1,4 @@
-"""The page of a component: charts drawn when it is built, the field map, and the cases of a field."""
+"""The page of a component: its charts, the map of fields, and the cases of a field."""
 
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,11 @@ def built(library: Library) -> Any:
 
 
 def titles(page: Any, chart: str) -> set[str]:
-    """The words of the marks of a chart."""
+    """Return the tooltips of a chart."""
     return {words(title) for title in page.find(attrs={"data-chart": chart}).find_all("title")}
 
 
-def test_missing_array_values_are_drawn_and_named_in_the_title(tmp_path: Path) -> None:
+def test_missing_values_in_arrays_are_in_chart_and_its_title(tmp_path: Path) -> None:
     library = Library(tmp_path)
     row = {"type": "object", "properties": {"name": {"type": "string"}, "price": {"type": "number"}}}
     rows = {"rows": {"type": "array", "items": row}, "date": {"type": "string"}}
@@ -44,7 +44,7 @@ def test_missing_array_values_are_drawn_and_named_in_the_title(tmp_path: Path) -
     assert titles(page, "items") == of_m | {"rows · n: 8 right"}
 
 
-def test_cell_of_the_field_map_leads_to_the_cases_of_the_field(root: Path) -> None:
+def test_field_map_links_to_the_cases_of_a_field(root: Path) -> None:
     page = site_page(root / "site", "components/receipts.html")
     cell = page.find("caption", string="Fields beside models").parent.find("tr", string=None).find_next("a")
     section = page.find(id=cell["href"].removeprefix("#"))
@@ -55,7 +55,7 @@ def test_cell_of_the_field_map_leads_to_the_cases_of_the_field(root: Path) -> No
     assert cases <= {words(link) for link in page.find(id="cases").select("tbody th a")}
 
 
-def test_cases_are_listed_worst_first_and_right_ones_fold(root: Path) -> None:
+def test_worst_cases_are_first_and_right_cases_are_collapsed(root: Path) -> None:
     cases = site_page(root / "site", "components/receipts.html").find(id="cases")
     lowest = [min(float(cell["data-value"]) for cell in row.find_all("td")) for row in cases.select("tbody tr")]
     assert lowest == sorted(lowest)

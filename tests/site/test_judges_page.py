@@ -1,4 +1,4 @@
-"""The pages of judges: figures are those of the results, no judged text is shown, and names are never mark-up."""
+"""The pages of judge runs: they have the figures of the results, no judged text, and no external mark-up."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +21,7 @@ MODES = ("regression", "calibrate", "pairwise", "score")
 
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> JudgedSite:
-    """Return a library whose judges were called by several dimensions, one of which is hostile, and its site."""
+    """A library with its site and a judge run of each mode. One dimension has a hostile name."""
     site = JudgedSite(tmp_path_factory.mktemp("judged"))
     site.judge_all(dimensions=(*DIMENSIONS, HOSTILE))
     assert site.call("site", "build", "--out", "site").code == 0
@@ -29,7 +29,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> JudgedSite:
 
 
 def listed(judged: JudgedSite) -> dict[str, list[str]]:
-    """The cells of each judge run on the list, by its mode."""
+    """Return the cells of each row in the list of judge runs, by mode."""
     rows = site_page(judged.root / "site", "judges.html").select("tbody tr")
     return {row["data-mode"]: [words(cell) for cell in row.find_all(["th", "td"])] for row in rows}
 
@@ -39,7 +39,7 @@ def page_of(judged: JudgedSite, mode: str) -> str:
     return words(site_page(judged.root / "site", f"judges/{name}.html").main)
 
 
-def test_judge_run_is_listed_with_its_outcome(judged: JudgedSite) -> None:
+def test_list_of_judge_runs_has_outcomes_and_components(judged: JudgedSite) -> None:
     rows = listed(judged)
     assert set(rows) == {"regressions", "calibration", "comparisons", "scores"}
     assert judged.results_of("regression")["ship_decision"] == "block"
@@ -50,7 +50,7 @@ def test_judge_run_is_listed_with_its_outcome(judged: JudgedSite) -> None:
     assert "Rubric rubric.yaml" in page_of(judged, "score")
 
 
-def test_page_shows_the_figures_of_the_results(judged: JudgedSite) -> None:
+def test_judge_pages_have_the_figures_of_the_results(judged: JudgedSite) -> None:
     scores, _ = judged.results_of("score")["judges"]
     assert f"{number(scores['criteria'][0]['score']['value'])} of 5" in page_of(judged, "score")
     preferences, _ = judged.results_of("pairwise")["judges"]
@@ -62,7 +62,7 @@ def test_page_shows_the_figures_of_the_results(judged: JudgedSite) -> None:
     assert f"Next label more items, drawn at random, {following}" in page_of(judged, "calibrate")
 
 
-def test_newest_regression_run_is_answered_before_the_list(judged: JudgedSite) -> None:
+def test_conclusion_of_newest_regression_run_is_above_the_list(judged: JudgedSite) -> None:
     regression = judged.results_of("regression")
     page = site_page(judged.root / "site", "judges.html")
     first = page.find(class_="state")
@@ -74,7 +74,7 @@ def test_newest_regression_run_is_answered_before_the_list(judged: JudgedSite) -
     assert text.removeprefix(f"Newest regression run: {regression['judging']['id']} ") in page_of(judged, "regression")
 
 
-def test_review_queue_is_shown_without_names_of_reviewers(judged: JudgedSite) -> None:
+def test_review_queue_has_no_names_of_reviewers(judged: JudgedSite) -> None:
     queue = site_page(judged.root / "site", "judges.html").find("ul", class_="remarks")
     lines = [words(line) for line in queue.find_all("li")]
     assert "reviewer 1: 3 labels" in lines
@@ -82,7 +82,7 @@ def test_review_queue_is_shown_without_names_of_reviewers(judged: JudgedSite) ->
     assert not {"ada", "ben"} & set(words(queue).split())
 
 
-def test_site_has_no_judged_or_quoted_text(judged: JudgedSite) -> None:
+def test_site_has_no_judged_text_and_no_quotation(judged: JudgedSite) -> None:
     everything = b"".join(contents(judged.root / "site").values())
     for text in (HALLS[3]["output_1"], "It adds up.", "Late fees rise to 0.40", "private note", "title of a notice"):
         assert str(text).splitlines()[0].encode() not in everything
@@ -90,7 +90,7 @@ def test_site_has_no_judged_or_quoted_text(judged: JudgedSite) -> None:
     assert "Late fees rise to 0.40" in (folder / "evaluation_results.json").read_text()
 
 
-def test_unreadable_judge_runs_hide_no_other(judged: JudgedSite, tmp_path: Path) -> None:
+def test_unreadable_judge_runs_do_not_hide_other_runs(judged: JudgedSite, tmp_path: Path) -> None:
     site = judged.copy(tmp_path)
     folders = {mode: site.judgements / site.results_of(mode)["judging"]["id"] for mode in OTHERS}
     (folders["pairwise"] / "evaluation_results.json").write_text('{"results_version": 1, "judging": ')
@@ -112,7 +112,7 @@ def test_unreadable_judge_runs_hide_no_other(judged: JudgedSite, tmp_path: Path)
 
 @pytest.fixture(scope="module")
 def browser(judged: JudgedSite) -> Iterator[Any]:
-    """A browser, begun once judges were asked: both need an event loop of this thread."""
+    """A browser that starts after the judge runs, because both need the event loop of this thread."""
     with chromium() as browser:
         yield browser
 
@@ -137,7 +137,7 @@ def test_judge_pages_open_without_errors_or_external_requests(browser: Any, judg
 
 
 @pytest.mark.browser
-def test_component_leads_to_its_judge_runs(browser: Any, judged: JudgedSite) -> None:
+def test_component_page_links_to_its_judge_runs(browser: Any, judged: JudgedSite) -> None:
     with watched(browser, root_of(judged)) as watch:
         page = watch.open(f"components/{SKILL}.html")
         page.get_by_role("link", name="What judges say of it").click()
@@ -148,7 +148,7 @@ def test_component_leads_to_its_judge_runs(browser: Any, judged: JudgedSite) -> 
 
 
 @pytest.mark.browser
-def test_hostile_names_are_text_and_judge_texts_are_absent(browser: Any, judged: JudgedSite) -> None:
+def test_hostile_names_on_judge_pages_are_text(browser: Any, judged: JudgedSite) -> None:
     with watched(browser, root_of(judged), viewport={"width": 390, "height": 800}) as watch:
         for place in pages_of(judged):
             page = watch.open_unfolded(place)
@@ -165,7 +165,7 @@ def test_hostile_names_are_text_and_judge_texts_are_absent(browser: Any, judged:
 @pytest.mark.browser
 @pytest.mark.node
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious_on_the_pages_of_judges(browser: Any, judged: JudgedSite, scheme: str) -> None:
+def test_axe_finds_nothing_serious_on_judge_pages(browser: Any, judged: JudgedSite, scheme: str) -> None:
     with watched(browser, root_of(judged), color_scheme=scheme) as watch:
         for name in pages_of(judged):
             assert serious(watch.open_unfolded(name)) == []

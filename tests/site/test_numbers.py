@@ -1,4 +1,4 @@
-"""Each number in a table of the site is the figure of the record under the column's title."""
+"""Tables of the site: each number is the record's figure that the column title names."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ SPREAD = {"p5": 0.11, "p25": 0.22, "p50": 0.33, "p75": 0.44, "p95": 0.55}
 
 
 def figures(mean: float) -> dict[str, Any]:
-    """Return figures that all differ, so that no column can show another one's."""
+    """Return different figures, so that a wrong column is noticed."""
     score = {"mean": mean, "strict_mean": mean, "stdev": 0.1, "n": 10, "n_cases": 5, "ci95": (mean - 0.2, mean + 0.01)}
     field = {**FIELD, "stability": 0.65, "profile": {"stable_right": 3, "stable_wrong": 1, "flaky": 2}}
     return {
@@ -39,7 +39,7 @@ def figures(mean: float) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site of a component whose newest version fell with one of two models."""
+    """The site of a component whose newest version scored lower with one of its two models."""
     library = Library(tmp_path_factory.mktemp("numbers"))
     keep(library, a_run("1.0.0", 1, CASES, **figures(0.95)), a_run("1.1.0", 2, WORSE, **figures(0.55)))
     keep(library, a_run("1.1.0", 3, CASES, model_id="n", **figures(0.85)))
@@ -78,12 +78,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
     ],
 )
-def test_row_of_a_table_has_the_figures_of_its_record(site: Path, place: str, caption: str, row: str) -> None:
+def test_table_row_has_the_figures_of_its_record(site: Path, place: str, caption: str, row: str) -> None:
     table = site_page(site, place).find("caption", string=caption).parent
     assert words(table.select_one("tbody tr")) == row
 
 
-def test_card_of_a_verdict_has_the_change_and_its_evidence(site: Path) -> None:
+def test_verdict_page_has_the_change_and_its_evidence(site: Path) -> None:
     page = site_page(site, f"verdicts/{SKILL}/1.1.0.html")
     change = "field_level_f1 -0.400 on 5 cases (95 % confidence interval -0.631 to -0.169, adjusted p-value 0.001)"
     assert words(page.find(class_="figures")) == f"How sure: since 1.0.0: {change}"

@@ -1,4 +1,4 @@
-"""The site in Chromium: from the file system and over HTTP, by keyboard and on a phone; nothing foreign runs."""
+"""The site in Chromium: as files and over HTTP, by keyboard and on a phone, with no external script."""
 
 import signal
 import subprocess
@@ -94,7 +94,7 @@ def test_every_page_opens_without_errors_or_external_requests(
         assert (watch.errors, watch.left) == ([], [])
 
 
-def test_search_filter_and_order_are_in_the_address(browser: Any, root: Path) -> None:
+def test_address_has_the_search_the_filter_and_the_order(browser: Any, root: Path) -> None:
     with watched(browser, f"file://{root}/site/") as watch:
         page = watch.open("index.html")
         rows = page.locator("table.overview tbody tr:visible")
@@ -117,7 +117,7 @@ def test_search_filter_and_order_are_in_the_address(browser: Any, root: Path) ->
 
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
-def test_first_screen_says_what_to_ship_and_which_version_is_worse(
+def test_first_screen_names_version_to_ship_and_worse_version(
     browser: Any, root: Path, width: int, height: int
 ) -> None:
     with watched(browser, f"file://{root}/site/", viewport={"width": width, "height": height}) as watch:
@@ -148,7 +148,7 @@ def test_axe_finds_nothing_serious(browser: Any, root: Path, scheme: str) -> Non
             assert serious(watch.open_unfolded(name)) == []
 
 
-def test_a_verdict_prints_on_two_pages_at_most(browser: Any, root: Path) -> None:
+def test_verdict_page_prints_on_at_most_two_sheets(browser: Any, root: Path) -> None:
     with watched(browser, f"file://{root}/site/", color_scheme="dark") as watch:
         page = watch.open("verdicts/receipts/1.1.0.html")
         assert 1 <= page.pdf().count(b"/Type /Page\n") <= 2
@@ -176,14 +176,14 @@ def test_hostile_names_are_text(browser: Any, tmp_path: Path) -> None:
         assert watch.errors == []
 
 
-def test_pages_are_whole_without_scripts(browser: Any, root: Path) -> None:
+def test_pages_are_complete_without_javascript(browser: Any, root: Path) -> None:
     with watched(browser, f"file://{root}/site/", java_script_enabled=False) as watch:
         for name in PAGES:
             watch.page.goto(watch.root + name)
             assert watch.page.locator("main table, main .change-of, main .notice").count() > 0, name
 
 
-def test_the_policy_refuses_scripts_in_the_page(browser: Any, root: Path) -> None:
+def test_content_security_policy_blocks_inline_scripts(browser: Any, root: Path) -> None:
     with watched(browser, f"file://{root}/site/") as watch:
         page = watch.open("index.html")
         page.evaluate(

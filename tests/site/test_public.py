@@ -1,4 +1,4 @@
-"""Where documents are private a site names only what the schema names: no path or label that is text of an answer."""
+"""A site with private documents shows only names of the schema, because other names may quote an output."""
 
 import json
 from dataclasses import replace
@@ -34,7 +34,7 @@ SCHEMA: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    """Two versions: the second has none of the truth's own keys, keys of its own, and a category that is none."""
+    """A library with two versions. The second lacks keys of the ground truth, and adds a key and a category."""
     library = Library(tmp_path_factory.mktemp("measured"))
     library.write(f"components/{SKILL}/schema.json", SCHEMA)
     scored = {"id": SKILL, "fixtures": SKILL, "metrics": ["field_level_f1"], "primary_metric": "field_level_f1"}
@@ -54,7 +54,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Library:
 
 
 def built(library: Library, documents: bool) -> tuple[Path, str]:
-    """Build the site; return its folder and the text of all its pages."""
+    """Build the site, and return its folder and the text of all pages."""
     library.settings(site={"components": {SKILL: {"documents": documents}}})
     site = built_site(library)
     files = sorted(site.rglob("*.html"))
@@ -80,7 +80,7 @@ def test_private_names_are_removed_from_reasons(measured: Library) -> None:
     assert shown["falls"] == [(hidden, "0.9 → 0.1"), falls[1]]
 
 
-def test_check_of_a_case_is_named_by_its_format(measured: Library) -> None:
+def test_check_of_a_case_is_named_only_if_its_id_quotes_nothing(measured: Library) -> None:
     component = load_component(measured.root / "components", SKILL)
     checks = [{"contains": "Mr Secret", "id": "client"}, {"contains": "Mr Secret", "id": "contains-mr-secret"}]
     rows = CaseRows(rows=[("one", 1, {"checks": checks})])
@@ -119,7 +119,7 @@ def test_private_names_are_removed_from_history_and_advice(measured: Library) ->
 
 
 def test_site_without_documents_has_no_key_or_label_of_an_output(measured: Library) -> None:
-    """Nor on that of a build after one that showed documents, which alone has both answers to a case."""
+    """This also holds for a build after one with documents."""
     site, private = built(measured, documents=False)
     page, compared = f"components/{SKILL}.html", f"compare/{SKILL}/1.1.0.html"
     assert "the most frequent output changed in" not in words(site_page(site, compared))

@@ -1,4 +1,4 @@
-"""The page of a run: every output once, failures first, only if outputs may be shown, and nothing foreign runs."""
+"""The page of a run: each distinct output once, failures first, and no outputs of removed cases."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ PUBLISHED = {"site": {"components": {SKILL: {"documents": True}}}}
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    """Answers that are right, wrong, no JSON and long; its site has them."""
+    """A library with right outputs, a wrong one and a long one without JSON, and its site."""
     library = Library(tmp_path_factory.mktemp("measured"))
     right = {(case_id, index): notice(case_id) for case_id in CASES for index in range(3)}
     wrong = {("alpha", 1): json.dumps({"title": "alpha", "year": 1999}), ("beta", 0): f"No. {'x' * 500} needle"}
@@ -34,14 +34,14 @@ def run_pages(site: Path) -> list[Path]:
 
 
 def run_rows(site: Path) -> list[list[str]]:
-    """The cells of each row on the page of the only run."""
+    """Return the cells of each row on the page of the only run."""
     (page,) = run_pages(site)
     rows = site_page(site, str(page.relative_to(site))).select("table.answered tbody tr")
     return [[words(cell) for cell in row.find_all(["th", "td"])] for row in rows]
 
 
 @pytest.mark.process
-def test_run_page_has_each_distinct_output_once_worst_first(measured: Library) -> None:
+def test_run_page_has_each_distinct_output_once_worst_output_first(measured: Library) -> None:
     rows = run_rows(measured.root / "site")
     (record,) = measured.records()
     kept = {case["case_id"]: case for case in record["per_case"]}
@@ -56,7 +56,7 @@ def test_run_page_has_each_distinct_output_once_worst_first(measured: Library) -
 
 
 @pytest.mark.process
-def test_run_page_follows_a_case_that_is_gone(measured: Library, tmp_path: Path) -> None:
+def test_run_page_omits_outputs_of_a_removed_case(measured: Library, tmp_path: Path) -> None:
     library = measured.copy(tmp_path)
     (library.root / f"fixtures/{SKILL}/cases/alpha").rename(tmp_path / "gone")
     site = built_site(library)
@@ -67,7 +67,7 @@ def test_run_page_follows_a_case_that_is_gone(measured: Library, tmp_path: Path)
 
 
 @pytest.mark.process
-def test_run_page_counts_outputs_that_have_no_room(measured: Library, tmp_path: Path) -> None:
+def test_run_page_counts_omitted_outputs(measured: Library, tmp_path: Path) -> None:
     library = measured.copy(tmp_path)
     for path in run_pages(library.root / "site"):
         path.unlink()
@@ -81,12 +81,12 @@ def test_run_page_counts_outputs_that_have_no_room(measured: Library, tmp_path: 
 
 
 def small(root: Path) -> str:
-    """The address of the newest run of the model that is more often wrong."""
+    """Return the address of the newest run of `example-small`."""
     return str(max((root / "site" / "runs").rglob("*small.html")).relative_to(root / "site"))
 
 
 @pytest.mark.browser
-def test_component_leads_to_the_worst_output_and_its_values(browser: Any, root: Path) -> None:
+def test_component_page_links_to_worst_output_and_its_values(browser: Any, root: Path) -> None:
     with watched(browser, f"file://{root}/site/") as watch:
         page = watch.open("components/receipts.html")
         page.locator("#cases").get_by_role("link", name="example-small 1.2.0").click()
@@ -105,7 +105,7 @@ def test_component_leads_to_the_worst_output_and_its_values(browser: Any, root: 
 
 
 @pytest.mark.browser
-def test_search_in_outputs_is_in_the_address(browser: Any, root: Path) -> None:
+def test_address_of_run_page_has_the_search_in_outputs(browser: Any, root: Path) -> None:
     with watched(browser, f"file://{root}/site/") as watch:
         page = watch.open(small(root))
         rows = page.locator("table.answered tbody tr:visible")

@@ -1,4 +1,4 @@
-"""What a reader sees of a large library without searching: bounds on pages, and every verdict in sight."""
+"""The pages of a large library: they have a maximum length, and every verdict is in sight."""
 
 import random
 from pathlib import Path
@@ -45,7 +45,7 @@ OVERLAPPING = """() => {
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site of 20 components with 4 models and 15 versions; the newest regressed with a model, another improved."""
+    """The site of 20 components, 4 models and 15 versions. The newest regressed with one model, improved with one."""
     library, dice = Library(tmp_path_factory.mktemp("large")), random.Random(11)
     for skill in SKILLS:
         folder = library.root / "components" / skill
@@ -60,7 +60,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(skill: str, model: int, version: int, dice: random.Random) -> Any:
-    """Return a run whose title is wrong from the newest version on with the first model, and right with the second."""
+    """Return a run. The first model gets the title wrong in the newest version, the second model in all others."""
     last = version == VERSIONS - 1
     wrong = (model == 0 and last) or (model == 1 and not last)
     cases = {f"case-{at}": [0.5 if wrong else 1.0 - dice.choice((0.0, 0.02))] * 3 for at in range(6)}
@@ -83,7 +83,7 @@ def summary(mean: float) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
-def test_no_page_is_longer_than_4_3_screens_and_every_verdict_is_in_sight(
+def test_pages_have_at_most_4_3_screens_and_verdicts_are_in_sight(
     browser: Any, site: Path, width: int, height: int
 ) -> None:
     with watched(browser, f"file://{site}/", viewport={"width": width, "height": height}) as watch:
@@ -99,7 +99,7 @@ def test_no_page_is_longer_than_4_3_screens_and_every_verdict_is_in_sight(
         assert (watch.errors, watch.left) == ([], [])
 
 
-def test_what_changed_shows_the_newest_versions_and_folds_the_others(browser: Any, site: Path) -> None:
+def test_page_of_changes_shows_newest_versions_and_collapses_others(browser: Any, site: Path) -> None:
     with watched(browser, f"file://{site}/", viewport={"width": 1280, "height": 800}) as watch:
         page = watch.open("changes.html")
         assert page.evaluate("document.documentElement.scrollHeight") <= 2.7 * 800
@@ -110,7 +110,7 @@ def test_what_changed_shows_the_newest_versions_and_folds_the_others(browser: An
         assert page.locator(".change-of.regressed:visible").count() == COMPONENTS
 
 
-def test_overview_opens_with_the_newest_version_of_each_component(site: Path) -> None:
+def test_overview_begins_with_newest_version_of_each_component(site: Path) -> None:
     page = site_page(site, "index.html")
     states = page.find(class_="states").find_all("li")
     assert len(states) == COMPONENTS
@@ -126,14 +126,14 @@ def test_overview_opens_with_the_newest_version_of_each_component(site: Path) ->
     assert heights[-1] > max(heights[:-1])  # lower on the page
 
 
-def test_fields_that_are_right_everywhere_fold(site: Path) -> None:
+def test_fields_that_are_always_right_are_collapsed(site: Path) -> None:
     page = site_page(site, f"components/{SKILLS[0]}.html")
     table = page.find("caption", string="Fields beside models").parent
     assert [words(head) for head in table.select("tbody th")] == ["title"]
     assert "1 field right in every output of every model" in words(page.main)
 
 
-def test_trend_begins_at_0_or_half_and_names_models_by_both_ends(site: Path) -> None:
+def test_trend_begins_at_0_or_half_and_long_names_keep_both_ends(site: Path) -> None:
     page = site_page(site, f"components/{SKILLS[0]}.html")
     texts = [text.get_text() for text in page.find(attrs={"data-chart": "trend"}).find_all("text")]
     assert {"0.0", "1.0", "vendor-mode…large-20250929", "vendor-mode…small-20251001"} <= {*texts}

@@ -1,4 +1,4 @@
-"""`site serve` as others on this machine meet it: without the token, under another name, with paths that lead out."""
+"""The server of `site serve`: it refuses a missing token, a foreign host and a path outside of the site."""
 
 import signal
 import subprocess
@@ -33,7 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteServer]:
 
 
 def ask(server: SiteServer, path: str, *hosts: str, method: str = "GET") -> tuple[int, str, str | None]:
-    """The status, the text and where one is sent to; no other site may load any of it."""
+    """Return status, text and `Location` of a response, and check that no other site may load it."""
     connection = HTTPConnection(HOST, server.server_port)
     connection.putrequest(method, path, skip_host=True)
     for host in hosts or (f"{HOST}:{server.server_port}",):
@@ -44,7 +44,7 @@ def ask(server: SiteServer, path: str, *hosts: str, method: str = "GET") -> tupl
     return answer.status, answer.read().decode(), answer.getheader("Location")
 
 
-def test_files_are_served_read_only_below_the_token(server: SiteServer) -> None:
+def test_files_are_served_read_only_at_addresses_with_the_token(server: SiteServer) -> None:
     assert ask(server, f"/{server.token}/") == (200, "the index", None)
     assert ask(server, f"/{server.token}/cases/a.html?1") == (200, "a document", None)
     assert ask(server, f"/{server.token}/index.html", f"localhost:{server.server_port}")[0] == 200
@@ -62,7 +62,7 @@ def test_request_without_token_or_with_foreign_host_is_refused(server: SiteServe
         assert ask(server, f"/{server.token}/index.html", *hosts)[0] == 403
 
 
-def test_only_files_of_the_site_are_sent_without_redirects(server: SiteServer) -> None:
+def test_paths_outside_of_the_site_and_folders_are_not_found(server: SiteServer) -> None:
     leading_out = ("../outside.txt", "%2e%2e/outside.txt", "..%2foutside.txt", "/etc/passwd", "/evil.example/%2e%2e")
     for path in (*leading_out, "cases", "cases/", "index.html/", "a%00b", "%ff"):
         status, text, elsewhere = ask(server, f"/{server.token}/{path}")

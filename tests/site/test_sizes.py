@@ -1,4 +1,4 @@
-"""Names and texts of any length: a page stays small, its layout holds, and it says what is left out."""
+"""Names and texts of any length: pages stay small, their layout fits, and they count omitted rows."""
 
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ WORST = {"alpha": [0.0, 0.0], CASE: [0.0, 0.0]}
 
 
 def hostile(library: Library) -> Library:
-    """Two versions on two models; the names in the newest records are long, and there are many of them."""
+    """Add two versions with two models. The newest records have many long names. Return the library."""
     categories = {LONG + str(at): {LONG + str(at): 1, LONG: 2} for at in range(2)}
     fields = {
         **{f"field-{at}": {**FIELD, "stability": 0.5} for at in range(2_000)},
@@ -52,7 +52,7 @@ def hostile(library: Library) -> Library:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of its site; one version is none."""
+    """The site of `hostile`. One component has an invalid version, so the exit code is 4."""
     return built_site(hostile(Library(tmp_path_factory.mktemp("hostile"))), code=4)
 
 
@@ -70,7 +70,7 @@ def test_pages_stay_small_and_count_omitted_rows(built: Path) -> None:
     assert len({words(row.th) for row in heat.select("tbody tr")}) == 2
 
 
-def test_cases_beyond_the_room_of_the_list_are_links(tmp_path: Path) -> None:
+def test_cases_beyond_the_maximum_of_the_list_are_links(tmp_path: Path) -> None:
     library = Library(tmp_path)
     keep(library, a_run("1.0.0", 1, {f"case-{at}": [0.5] for at in range(6)}))
     with patch("skill_evaluator.site.cases._MAX_CASES", 4):
@@ -93,7 +93,7 @@ def test_layout_fits_with_names_of_any_length(browser: Any, built: Path, width: 
         assert watch.errors == []
 
 
-def test_setting_of_a_request_shows_other_scripts_and_is_cut() -> None:
+def test_setting_of_a_request_keeps_umlauts_and_is_cut() -> None:
     render = _templates().from_string("{{ value|setting|whole }}").render
     assert render(value={"stop": ["Größe\u202e"]}) == "{&#34;stop&#34;: [&#34;Größe\\u202e&#34;]}"
     assert render(value="Größe") == "Größe"

@@ -1,4 +1,4 @@
-"""The state of a component on the overview: the newest version first, each figure with the version it is against."""
+"""The state of a component on the overview: verdicts with their baseline, evidence and next step."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ def state(library: Library, code: int = 0) -> Any:
     return site_page(built_site(library, code), "index.html").find(class_="state")
 
 
-def test_regression_of_the_newest_version_is_an_alarm_with_one_baseline(tmp_path: Path) -> None:
+def test_regressed_newest_version_is_an_alarm_against_one_baseline(tmp_path: Path) -> None:
     library = Library(tmp_path)
     keep(library, a_run("1.0.0", 1, RIGHT), a_run("1.1.0", 2, RIGHT), a_run("1.2.0", 3, WORSE))
     line = state(library)
@@ -36,7 +36,7 @@ def test_regression_of_the_newest_version_is_an_alarm_with_one_baseline(tmp_path
     ]
 
 
-def test_evidence_is_that_of_the_model_to_ship_when_no_model_lost(tmp_path: Path) -> None:
+def test_state_is_about_the_model_to_ship_if_no_model_lost(tmp_path: Path) -> None:
     library = Library(tmp_path)
     for day, (model, scores) in enumerate({"m": RIGHT, "n": WORSE}.items()):
         keep(library, a_run("1.0.0", 1 + day, scores, model_id=model), a_run("1.1.0", 5 + day, scores, model_id=model))
@@ -45,7 +45,7 @@ def test_evidence_is_that_of_the_model_to_ship_when_no_model_lost(tmp_path: Path
     assert following.startswith("accept it as the baseline of later versions: skill-evaluator accept")
 
 
-def test_next_step_is_that_of_the_terminal(tmp_path: Path) -> None:
+def test_next_step_on_the_overview_equals_the_terminal(tmp_path: Path) -> None:
     library = Library(tmp_path)
     keep(library, a_run("1.0.0", 1, RIGHT), a_run("1.1.0", 2, RIGHT))
     assert library.call("accept", SKILL, "1.1.0", "--reason", "good", "--by", "A Reader").code == 0
@@ -57,7 +57,7 @@ def test_next_step_is_that_of_the_terminal(tmp_path: Path) -> None:
     assert following == f"measure the version on disk: skill-evaluator evaluate {SKILL}"
 
 
-def test_inconclusive_version_links_the_case_that_broke(tmp_path: Path) -> None:
+def test_inconclusive_version_links_to_the_case_that_broke(tmp_path: Path) -> None:
     library = Library(tmp_path)
     keep(library, a_run("1.0.0", 1, RIGHT), a_run("1.1.0", 2, RIGHT | {"case-3": [0.6, 0.62]}))
     line = state(library)
@@ -65,7 +65,7 @@ def test_inconclusive_version_links_the_case_that_broke(tmp_path: Path) -> None:
     assert words(line.find_all("dd")[2]) == "look at case-3 and the comparison"
 
 
-def test_fixed_regression_stands_below_the_newest_version(tmp_path: Path) -> None:
+def test_fixed_regression_is_below_the_newest_version(tmp_path: Path) -> None:
     library = Library(tmp_path)
     keep(library, a_run("1.0.0", 1, RIGHT), a_run("1.1.0", 2, WORSE), a_run("1.2.0", 3, RIGHT))
     line = state(library)
@@ -83,7 +83,7 @@ def test_fixed_regression_stands_below_the_newest_version(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("usable", "alarm", "reason"), [(0.0, True, "could not be measured"), (None, False, "not finished")]
 )
-def test_unread_outputs_are_an_alarm_and_an_unfinished_run_is_none(
+def test_unreadable_outputs_are_an_alarm_but_unfinished_run_is_not(
     usable: float | None, alarm: bool, reason: str, tmp_path: Path
 ) -> None:
     library = Library(tmp_path)
@@ -93,7 +93,7 @@ def test_unread_outputs_are_an_alarm_and_an_unfinished_run_is_none(
     assert f"1.1.0 with m: {reason}" in words(line)
 
 
-def test_pages_ship_the_version_that_history_ships(tmp_path: Path) -> None:
+def test_pages_name_the_same_version_to_ship_as_history(tmp_path: Path) -> None:
     library = Library(tmp_path)
     m = [a_run(f"1.{at}.0", at + 1, cases) for at, cases in enumerate((RIGHT, RIGHT, WORSE, WORST))]
     keep(library, *m, *(a_run(f"1.{at}.0", at + 6, BETTER, model_id="n") for at in range(4)))
@@ -124,7 +124,7 @@ def test_banner_and_terminal_name_every_model_of_a_verdict(tmp_path: Path) -> No
     assert "regressed since 1.0.0 with m, n" in library.call("history", SKILL).out
 
 
-def test_comparison_ships_what_history_ships(tmp_path: Path) -> None:
+def test_compare_names_the_same_version_to_ship_as_history(tmp_path: Path) -> None:
     library = Library(tmp_path)
     for model, versions in {"m": (RIGHT, WORSE, RIGHT), "n": (RIGHT, RIGHT, BETTER)}.items():
         keep(library, *(a_run(f"1.{at}.0", at + 1, cases, model_id=model) for at, cases in enumerate(versions)))

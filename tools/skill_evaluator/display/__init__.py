@@ -71,7 +71,7 @@ def signed(value: float | None) -> str:
 
 
 def amount(value: float | None) -> str:
-    """Format an amount, such as seconds or USD, as `1,234.50`, and None as a dash. Below 0.1 it has 2 to 4 decimals."""
+    """Format an amount as `1,234.50`, an amount below 0.1 with 2 to 4 decimals, and None as a dash."""
     if value is None:
         return "–"
     if value >= 0.1:
@@ -81,7 +81,7 @@ def amount(value: float | None) -> str:
 
 
 def times(ratio: float) -> str:
-    """Format a ratio of two amounts, such as `× 1.23` or `× 2,346`: below 100 with at most three significant digits."""
+    """Format a ratio as `× 2,346`, or below 100 with at most three significant digits as `× 1.23`."""
     return f"× {count(ratio) if ratio >= 100 else plain(ratio, 3)}"
 
 
@@ -137,13 +137,13 @@ def ends(ci95: tuple[float, float] | None, cases: int) -> tuple[float, float] | 
 
 
 def cost_words(usd: float | None, hit_rate: float | None = None, *, digits: int = 4) -> str:
-    """Format a cost as `$1.5000 (69% cached)`, or `unknown`; `hit_rate` is the share of input from a prompt cache."""
+    """Format a cost as `$1.5000`, or as `unknown`. A `hit_rate` of the prompt cache adds ` (69% cached)`."""
     cost = "unknown" if usd is None else f"${usd:,.{digits}f}"
     return cost if hit_rate is None else f"{cost} ({hit_rate:.0%} cached)"
 
 
 def stability_words(stability: str, replicates: int) -> str:
-    """Format a stability: `right` for `stable_right`, or `answered once` for `unscored` with one replicate."""
+    """Format a stability, as `right` for `stable_right`, or `unscored` with one replicate as `answered once`."""
     return "answered once" if stability == "unscored" and replicates == 1 else stability.removeprefix("stable_")
 
 
@@ -215,7 +215,7 @@ def code_span(text: str) -> str:
 
 
 def prose(text: str, inside: bool = False) -> str:
-    """Format a sentence, or a part of a line (`inside`), as Markdown. A text that could be mark-up becomes code."""
+    """Format a text as Markdown, or as code if it could be mark-up. If `inside`, the text continues a line."""
     plain = _CODE.sub("x", text)
     harmless = _PLAIN.fullmatch(f"x{plain}" if inside else plain) and not _MEANT.search(plain)
     return _CODE.sub(lambda code: code_span(code[1]), text) if harmless else code_span(text)
@@ -228,7 +228,7 @@ def code_block(text: str) -> str:
 
 
 class _InertStream:
-    """A stream without commands: a blank breaks up the beginning of a command, even one written in parts.
+    """A stream that writes no command of GitHub Actions, because it adds a blank to the beginning of each.
 
     `::stop-commands::` does not help: the runner reads stdout and stderr separately (actions/runner, ProcessInvoker).
     """
@@ -238,7 +238,7 @@ class _InertStream:
         self._line = ""
 
     def write(self, text: str) -> int:
-        """Write a text without workflow commands, and return its length."""
+        """Write a text without workflow commands, and return the length of the text."""
         parted = _COMMAND.sub(r"\g<0> ", self._line + text)
         self.stream.write(parted[len(self._line) :])
         self._line = _LINE_END.split(parted)[-1]

@@ -63,13 +63,13 @@ class PageChart:
 
 
 def page_chart(chart: Any, name: str, *, narrowed: bool) -> PageChart:
-    """Draw a chart for an HTML page, and for narrow screens if `narrowed`; `name` is the prefix of the ids in it."""
+    """Draw a chart for an HTML page, and if `narrowed` also for narrow screens. Its ids have the prefix `name`."""
     narrow = page_svg(chart, f"{name}n", NARROW) if narrowed else ""
     return PageChart(page_svg(chart, name), narrow, chart.title.text, " ".join(chart.title.subtitle))
 
 
 def page_svg(chart: Any, name: str, width: int | None = None) -> Markup:
-    """Draw a chart in the colours of an HTML page, without its title; the label of each mark is its tooltip.
+    """Draw a chart in the colours of an HTML page, without a title. Each mark has its label as a tooltip.
 
     `width` is in pixels; None keeps the width of the chart.
     """
@@ -98,7 +98,10 @@ def page_svg(chart: Any, name: str, width: int | None = None) -> Markup:
 
 
 def interval_chart(rows: Sequence[Mapping[str, Any]], measure: str, marks: Mapping[float, str]) -> alt.LayerChart:
-    """Draw `value` and interval (`low`, `high`) of each row by `label` and `series`. `marks` labels dashed lines."""
+    """Draw the `value` of each row and its interval from `low` to `high`, by `label` and `series`.
+
+    `marks` maps the value of each dashed line to its label. The `words` of a row are a tooltip.
+    """
     short = [{**row, **{name: visible(row[name])[:_MAX_TEXT] for name in ("label", "series", "words")}} for row in rows]
     labels, series = (list(dict.fromkeys(row[name] for row in short)) for name in ("label", "series"))
     low = min(0.0, *(row["low"] or row["value"] for row in rows), *marks)

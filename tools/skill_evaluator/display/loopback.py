@@ -84,7 +84,7 @@ class PageHandler(BaseHTTPRequestHandler):
     policy: ClassVar[str]  # the Content-Security-Policy
 
     def end_headers(self) -> None:
-        """Send the headers of every response."""
+        """Add the headers that keep other sites out, and send all headers."""
         for name, value in {"Content-Security-Policy": self.policy, **_HEADERS}.items():
             self.send_header(name, value)
         super().end_headers()

@@ -74,7 +74,7 @@ class Sheet:
 
 
 def cells_of(names: Sequence[str], *values: Cell | str | int | None) -> list[Cell]:
-    """Return the cells of a row: names, which are external text, and values; None becomes a dash."""
+    """Return the cells of a row: first names as external text, then values. None becomes a dash."""
     shown = (value if isinstance(value, Cell) else Cell("–" if value is None else str(value)) for value in values)
     return [*(Cell(name, code=True) for name in names), *shown]
 
@@ -83,7 +83,7 @@ LinePart = str | Cell  # a Cell may be code, a link or bold
 
 
 class Line:
-    """A line of text and cells; a bold `style` is bold in Markdown, too."""
+    """A line of text and cells. A bold `style` is also bold in Markdown."""
 
     __slots__ = ("parts", "style")
 
@@ -108,7 +108,7 @@ class Heading(Line):
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """A list of sentences; a terminal indents them only if they have a mark."""
+    """A list of sentences. A terminal indents them if they have a mark."""
 
     lines: Sequence[Line | str]
     mark: Literal["", "-", "[ ]"] = ""
@@ -117,7 +117,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Text that is shown unchanged, line by line."""
+    """Text that is shown line by line, in Markdown as a code block."""
 
     text: str
 
@@ -197,10 +197,10 @@ class Page:
         return _Markdown(charts, self.site).text(self.blocks)
 
     def within(self, limit: int, size: Callable[[str], int] = len) -> str:
-        """Render the page as Markdown of at most `limit`, as measured by `size`, and name the omitted sections.
+        """Render the page as Markdown of at most the length `limit`, as `size` measures it.
 
-        Collapsed details are omitted first, from the last section to the first, then whole sections. If the first one
-        alone is too long, it is cut.
+        Collapsed details are omitted first, from the last section to the first, then whole sections. A note names the
+        omitted sections. If the first section alone is too long, its end is cut off.
         """
         render = _Markdown("", self.site).text
         whole = [render(section.blocks) for section in self.sections]
@@ -225,7 +225,7 @@ class Page:
 
 
 def page_of(name: str, blocks: Iterable[Block], site: str | None = None) -> Page:
-    """Make a page of one section; `site` is the address of the site that its links lead to."""
+    """Make a page of one section. Its links lead to the site at the address `site`."""
     return Page([Section(name=name, blocks=list(blocks))], site)
 
 
@@ -250,7 +250,7 @@ def cut_table(sheet: Sheet, limit: int) -> list[Block]:
 
 @dataclass(frozen=True, slots=True)
 class _Markdown:
-    """A renderer of blocks as Markdown for a folder of drawings and the address of the site to which links lead."""
+    """A renderer of Markdown. `charts` is the folder of the drawings, and links begin with the address `site`."""
 
     charts: str
     site: str | None
@@ -342,7 +342,7 @@ def _terminal_line(line: Line | str, style: str = "") -> "Text":
 def _terminal_blocks(blocks: Sequence[Block], full: bool | None) -> Iterator[Block]:
     """Yield the blocks as a terminal shows them, closing blocks last.
 
-    If `full` is False and a block is shortened, add the line «--full shows all». If `full` is None, never add it.
+    If `full` is False and a block is shortened, add the line "--full shows all". If `full` is None, never add it.
     """
     shown = list(_flat(blocks, "terminal", full=bool(full)))
     yield from (block for block in shown if not isinstance(block, Closing))
@@ -370,7 +370,7 @@ def _flat(blocks: Iterable[Block], medium: Medium, *, full: bool = False) -> Ite
 
 
 def sections_of(blocks: Iterable[Block]) -> list[tuple[str, list[Block]]]:
-    """Return the title and blocks of each section of an HTML page, without empty sections and blocks of type `str`."""
+    """Return the title and blocks of each section of an HTML page. Omit bare sentences, then empty sections."""
     sections: list[tuple[str, list[Block]]] = []
     for block in _flat(blocks, "site"):
         if isinstance(block, Heading):
@@ -386,7 +386,7 @@ def mood_of(cell: Cell) -> str | None:
 
 
 def html_columns(sheet: Sheet) -> list[int]:
-    """Return the column indexes in the order of an HTML page: verdict, quadrant and grade follow the first column."""
+    """Return the column indexes in the order of an HTML page: the first, verdict, quadrant, grade, the others."""
     indexes = list(range(len(sheet.columns)))
     ahead = [list(sheet.columns).index(name) for name in ("verdict", "quadrant", "grade") if name in sheet.columns[1:]]
     return [indexes[0], *ahead, *(at for at in indexes[1:] if at not in ahead)]
@@ -415,7 +415,7 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _first_lines(text: str, limit: int, size: Callable[[str], int]) -> str:
-    """Return the first lines of a text that fit, and a remark. Lines stay whole, so that no code span is left open."""
+    """Return the first lines of a text that fit, and a remark. Whole lines leave no code span open."""
     room, lines = limit - size(_CUT) - 2, []
     for line in text.splitlines():
         room -= size(line) + 1
@@ -448,7 +448,7 @@ def field_anchor(path: str) -> str:
 def page_address(folder: str, skill: str, *names: str) -> str:
     """Return the address of a page in the folder `cases`, `verdicts` or `compare` of the site.
 
-    `names` is the id of a case, a version, or two models.
+    `names` has the id of the case, the version, or the ids of the two compared models.
     """
     return f"{folder}/{_quoted(skill)}/{'--'.join(map(file_name, names))}.html"
 
@@ -463,7 +463,7 @@ def _linked(markdown: str, address: str) -> str:
 
 
 def markdown_table(sheet: Sheet, absolute: Callable[[str], str] = str) -> str:
-    """Render a table as GitHub's Markdown; `absolute` returns the address that a link of a cell leads to."""
+    """Render a table as GitHub's Markdown. `absolute` makes the address from the link of a cell."""
     titles = (code_span(name) if name in sheet.named else name for name in sheet.columns)
     lines = [" | ".join(titles), "|".join("---:" if name in sheet.numbers else "---" for name in sheet.columns)]
     for row in sheet.rows:
@@ -499,7 +499,7 @@ def print_pieces(pieces: "Iterable[Sheet | Text | str]", console: "Console") -> 
 
 
 def _lines_of(text: "Text", console: "Console") -> "Iterator[Text]":
-    """Yield the lines of a text; changes of scores, and commands, which people copy, are not broken."""
+    """Yield the lines of a text. Commands and changes of scores (`0.500 → 1.000`) are not broken."""
     from rich.text import Text
 
     line = Text(style=text.style)
@@ -547,7 +547,7 @@ def _fitted(sheet: Sheet, width: int) -> "Iterator[Text]":
 
 
 def _column_widths(sheet: Sheet, columns: Sequence[Sequence[str]], width: int) -> dict[int, int]:
-    """Return the width of each column that fits beside the others, by index. Other columns go below their row."""
+    """Return the width of each column that fits on a line, by its index. The other columns go below their row."""
     widest = [max(map(cell_len, column)) for column in columns]
     least = [
         widest[index] if name in sheet.numbers else _least_width(columns[index], width, name in sheet.whole)

@@ -45,8 +45,8 @@ def comparison_section(
 ) -> Section:
     """Build the section of a comparison: conclusion, metrics, largest changes and reasons; all figures are collapsed.
 
-    `examples` has a sentence on the changed outputs of a candidate and a table of some of them, by the candidate's run
-    id. If any sentence is not "", the sentences replace the table of changed fields and cases.
+    `examples` maps a candidate's run id to a sentence on its changed outputs, and a table of some of them. If there are
+    sentences, they replace the table of changed fields and cases.
     """
     models, several = summary.worst_first(result), len(result.models) > 1
     shown = {model.model_id: examples[run] for model in models if (run := model.candidate.run_id) in examples}
@@ -106,7 +106,7 @@ def _replicates_words(model: ModelVerdict) -> str:
 
 
 def _open_reasons(model: ModelVerdict) -> list[str]:
-    """Return sentences on turned cases, then the reasons that neither the tables nor the conclusion show."""
+    """Return sentences on turned and unreliable cases, then the reasons that the tables do not show."""
     shown = ("less repeatable:", *(f"{one.metric} {verb} from " for one in model.metrics for verb in ("fell", "rose")))
     falls = results.joined_falls(model.falls) if model.falls else None
     reasons = [one for one in model.reasons if not one.startswith(shown) and not (falls and falls in one)]
@@ -114,7 +114,7 @@ def _open_reasons(model: ModelVerdict) -> list[str]:
 
 
 def joined(sheets: Mapping[str, Sheet], limit: int, limit_of_several: int = _MAX_ROWS_OF_SEVERAL) -> Iterator[Sheet]:
-    """Yield one table of the first rows of each model, unless there are none. Several models get a model column."""
+    """Yield one table of the first rows of each model, if there are rows. With several models it has a model column."""
     several = len(sheets) > 1
     shown = {name: sheet.rows[: limit_of_several if several else limit] for name, sheet in sheets.items()}
     if rows := [[Cell(name, code=True), *row] for name, rows in shown.items() for row in rows]:

@@ -100,7 +100,7 @@ def evaluation_page(
 
 
 def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> ComparisonSummary | None:
-    """Draw an evaluation's conclusion. Return None if there is no run, or a scenario and no comparison."""
+    """Draw an evaluation's conclusion. Return None if there is no run, or if a scenario has no comparison."""
     reader, records = Reader(outputs=_run_names(done), folders=folders), [run.record for run in done.finished]
     judged = done.judged or [one for one in records if not (one.is_final or one.is_baseline or one.shard)]
     if done.verdict is None and (not judged or done.inputs.request.scenario is not None):
@@ -115,7 +115,7 @@ def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> Compar
 
 
 def _run_names(done: EvaluationResult) -> dict[str, str]:
-    """Map each run id to the argument of `explain`: the folder's name, or its path if outside the component."""
+    """Map each run id to the argument of `explain`: the run folder's name, or its path if outside the component."""
     results_dir = done.inputs.component.results_dir
     folders = {each.record.run_id: each.folder for each in done.finished}
     return {run_id: folder.name if folder.parent == results_dir else str(folder) for run_id, folder in folders.items()}
@@ -231,7 +231,7 @@ def _facts(record: Record) -> str:
 
 
 def _weakest_sheet(record: Record) -> Sheet:
-    """Build the table of up to five fields with the lowest scores below 1: token F1 of free text, else accuracy."""
+    """Build the table of the five weakest fields with a score below 1: token F1 of free text, otherwise accuracy."""
     scored = [(path, field) for path, field in record.per_field.items() if field.n]
     ranked = sorted(scored, key=lambda item: (_field_score(item[1]), item[0]))
     rows = []

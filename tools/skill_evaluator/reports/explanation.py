@@ -37,7 +37,7 @@ _MAX_VALUES = 8  # changed values of a case
 def explanation_page(
     views: Sequence[CaseView], manifest: Manifest, folders: Sequence[str], *, newest: str = "", ship: str = ""
 ) -> Page:
-    """Build the page of a run's case, or of one field in several cases; `newest` is the highest measured version."""
+    """Build the page of a case, or of a field in several cases. `newest` is the highest measured version."""
     component, version, reader = manifest.skill, manifest.skill_version, Reader(folders=folders)
     title = Cell(f"{component} {version} · {manifest.model_id} · run {manifest.run_id}", code=True)
     outputs = _output_blocks(views[0], manifest) if len(views) == 1 else ()
@@ -89,9 +89,9 @@ def _text_blocks(title: str, text: str) -> Iterator[Block]:
 
 
 def _cut_tables(summary: str, whole: Sheet, short: Sheet | None = None) -> Iterator[Block]:
-    """Yield the table `whole`, or a short table with `whole` collapsed.
+    """Yield a short table with the whole table collapsed, or only the whole one if both are equal.
 
-    The short table is `short` (default: `whole` with its cells cut). If it equals `whole`, yield `whole`.
+    The default of `short` is `whole` with its cells cut.
     """
     cut_rows = [[replace(cell, text=abridged(cell.text)) for cell in row] for row in whole.rows]
     brief = short or replace(whole, rows=cut_rows)
@@ -138,9 +138,9 @@ def _field_blocks(views: Sequence[CaseView]) -> Iterator[Block]:
 
 
 def _field_rows(views: Sequence[CaseView], *, cut: bool) -> Iterator[tuple[bool, list[Cell]]]:
-    """Yield a pair for each row: whether a short table may omit the row, and its cells.
+    """Yield the rows of the table of fields: True if a short table may omit the row, and its cells.
 
-    A row has a value, a check or, if there are several cases, an output without a score.
+    Each value and each check has a row. With several cases, each output without a score has a row, too.
     """
     for view in views:
         case = [Cell(view.case.id, code=True)] if len(views) > 1 else []

@@ -189,12 +189,12 @@ def ranking_blocks(ranking: ModelRanking) -> list[Block]:
         Lines(left_out, style="yellow"),
         Lines(legend if ranking.models else [], style="dim"),
         Fold("All figures of the models", [_figures_sheet(ranking)] if ranking.models else []),
-        Lines(list(_lead(ranking))),
+        Lines(list(_lead_sentences(ranking))),
         Line(ranking.advice.words, style="bold" if ranking.advice.model_id is None else "bold green"),
     ]
 
 
-def _lead(ranking: ModelRanking) -> Iterator[str]:
+def _lead_sentences(ranking: ModelRanking) -> Iterator[str]:
     names = [model.model_id for model in ranking.models[:2]]
     for pair in ranking.pairs:
         if [pair.higher, pair.lower] == names and pair.difference is not None:

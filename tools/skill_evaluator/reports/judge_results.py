@@ -134,7 +134,7 @@ def _judged_blocks(results: JudgedResults, remarks: Sequence[str] = ()) -> Itera
         yield Lines([f"not judged: {counted(len(results.left_out), 'case')}: {named}"])
     usable = _usable(results.judges)
     biases = [f"{judge.judge.model_id}: {sentence}" for judge in usable for sentence in _bias_parts(judge)[1]]
-    yield _in_texts(Lines([*biases, *remarks]))
+    yield _hidden_on_site(Lines([*biases, *remarks]))
 
 
 def _bias_blocks(results: JudgedResults) -> Iterator[Block]:
@@ -160,7 +160,7 @@ def _usable(judges: Sequence[_Judge]) -> list[_Judge]:
     return [judge for judge in judges if judge.unusable is None]
 
 
-def _in_texts(block: Block) -> ForMedia:
+def _hidden_on_site(block: Block) -> ForMedia:
     return ForMedia(("terminal", "markdown"), [block])
 
 
@@ -169,7 +169,7 @@ def _unusable_blocks(judge: str, unusable: NoUsableOutput | None) -> Iterator[Bl
         text = (Cell(judge, code=True), f": no usable output: {_reasons(unusable.unscored)}")
         quoted: list[str | Cell] = ["; for example: ", _evidence_cell(unusable.example)] if unusable.example else []
         yield ForMedia(("site",), [Line(*text, style="red")])
-        yield _in_texts(Line(*text, *quoted, style="red"))
+        yield _hidden_on_site(Line(*text, *quoted, style="red"))
 
 
 def _evidence_cell(text: str) -> Cell:
@@ -192,7 +192,7 @@ def _score_blocks(results: ScoreResults) -> Iterator[Block]:
     columns = ("judge", "criterion", "method", "outputs", "score", "confidence", "unsure", "unscored")
     yield Sheet(columns=columns, rows=rows, numbers=frozenset(columns[3:7]), caption="Scores")
     yield from _panel_blocks("mean", results.panel)
-    yield _in_texts(_worst_scores(judges))
+    yield _hidden_on_site(_worst_scores(judges))
 
 
 def _worst_scores(judges: Sequence[JudgeScores]) -> Sheet:
@@ -245,7 +245,7 @@ def _pair_blocks(results: PairwiseResults) -> Iterator[Block]:
             rows = [_row_of([name], wins) for name, wins in judge.win_rates.items()]
             yield Sheet(columns=("output", "win rate"), rows=rows, caption=f"Win rates by {judge.judge.model_id}")
     yield from _panel_blocks("majority, wins of output 1", results.panel)
-    yield _in_texts(_uncertain_matches(judges))
+    yield _hidden_on_site(_uncertain_matches(judges))
 
 
 def _uncertain_matches(judges: Sequence[JudgePreferences]) -> Sheet:
@@ -282,7 +282,7 @@ def _position_bias(lean: Estimate) -> list[str]:
 
 
 def judge_outcome(results: JudgeRunResults, components: Path, folders: Sequence[str] = ()) -> ComparisonSummary:
-    """Draw the conclusion from a judge run of outputs in `components`; its commands have the options `folders`."""
+    """Draw the conclusion from a judge run of the library `components`. Its commands end with `folders`."""
     reader, skill = Reader(folders=folders), None if results.judging is None else results.judging.skill
     if isinstance(results, JudgeCalibration):
         outcome = _conclude_calibration(results)
@@ -380,7 +380,7 @@ def _regression_blocks(results: regression.RegressionResults) -> Iterator[Block]
     yield Sheet(columns=("judge", *numbers), rows=rows, numbers=frozenset(numbers), caption="Decisions")
     if held := results.held:
         caption = f"The worst of {counted(len(held), 'pair')} without the decision to ship"
-        yield _in_texts(replace(_worst_pairs(held[:_MAX_PAIRS]), caption=caption))
+        yield _hidden_on_site(replace(_worst_pairs(held[:_MAX_PAIRS]), caption=caption))
         rows = [_row_of([pair.id], _decision_cell(pair), f"{judge}: {'; '.join(pair.reasons)}") for judge, pair in held]
         sheet = Sheet(columns=("pair", "decision", "reasons"), rows=rows)
         yield ForMedia(("site",), [replace(sheet, caption="Pairs without the decision to ship")])
@@ -516,7 +516,7 @@ def calibration_blocks(calibration: JudgeCalibration) -> Iterator[Block]:
         if judge.batch is not None:
             yield from _batch_blocks(judge, judge.batch)
     if calibration.shown:
-        yield _in_texts(Line(rule))
+        yield _hidden_on_site(Line(rule))
         yield Line(_LEGEND)
 
 

@@ -21,7 +21,7 @@ async def watch(parts: Sequence[Progress], stop: Stop) -> None:
     """Show the progress of each model on stderr until this task is cancelled, then its last state."""
     announcing = asyncio.create_task(_announce(stop))
     try:
-        await (_redraw(parts) if sys.stderr.isatty() else _print_now_and_then(parts))
+        await (_redraw(parts) if sys.stderr.isatty() else _print_regularly(parts))
     finally:
         announcing.cancel()
 
@@ -57,7 +57,7 @@ async def _redraw(parts: Sequence[Progress]) -> None:
             refresh()
 
 
-async def _print_now_and_then(parts: Sequence[Progress]) -> None:
+async def _print_regularly(parts: Sequence[Progress]) -> None:
     shown: list[str] = []
     try:
         while True:

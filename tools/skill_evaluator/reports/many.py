@@ -44,7 +44,7 @@ def many_json(done: _Results, planned: ManyPlanned) -> dict[str, Any]:
 def many_page(done: _Results, planned: ManyPlanned, folders: Sequence[str]) -> Page:
     """Build the page of several evaluations: runs and errors, conclusions, and skipped components.
 
-    If a verdict is neither improved nor unchanged, only the conclusions with such verdicts are shown in full.
+    If any component is neither improved nor unchanged, only the conclusions on such components are shown in full.
     """
     cells = []
     for row in _run_rows(done):

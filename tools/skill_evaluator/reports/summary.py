@@ -55,7 +55,7 @@ class Reader:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonSummary:
-    """Sentences on a comparison or a first run. Each one but `verdict` and `next` may be "".
+    """Sentences on a comparison or a first run. All but `verdict` and `next` may be empty.
 
     `amounts` names the output tokens, cost and latency that moved. `sure` is the evidence for the verdict.
     """
@@ -70,7 +70,7 @@ class ComparisonSummary:
 
     @property
     def lines(self) -> list[str]:
-        """The sentences that are not empty, in order. Only `sure` and `next` begin with a label."""
+        """The sentences that are not empty, in order, with a label before `sure` and `next`."""
         sure = f"how sure: {self.sure}" if self.sure else ""
         return [line for line in (self.verdict, self.lost, self.amounts, sure, self.ship, f"next: {self.next}") if line]
 
@@ -107,10 +107,10 @@ def conclude(result: ComparisonResult, reader: Reader) -> ComparisonSummary:
 
 
 def conclude_first(record: Record, reader: Reader, *, is_recorded: bool, ship: str = "") -> ComparisonSummary:
-    """Draw the conclusion from a run without a comparison: what it measured, and the drop that it could detect.
+    """Draw the conclusion from a run without a comparison: its number of cases, and the drop that they can detect.
 
-    `is_recorded`: the run is a baseline for later versions. A run that is not complete has no verdict. A run that
-    scored 0 can show no drop, and its next step is to look at its outputs.
+    `is_recorded`: the run is a baseline for later versions. An incomplete run has no verdict. If every case scored 0,
+    the next step is to look at the outputs.
     """
     name, cases = record.skill, counted(record.n_cases, "case")
     title = f"{name} {record.skill_version}"
@@ -139,14 +139,14 @@ def conclude_first(record: Record, reader: Reader, *, is_recorded: bool, ship: s
 
 
 def worst_first(result: ComparisonResult) -> list[ModelVerdict]:
-    """Return the verdicts on the models of a comparison, the worst first, and of equal ones the largest fall."""
+    """Sort the models of a comparison by verdict, the worst first, then by their largest drop."""
     return sorted(
         result.models, key=lambda model: (WORST_FIRST.index(model.verdict), largest_fall(model), model.model_id)
     )
 
 
 def largest_fall(model: ModelVerdict) -> float:
-    """Return the larger fall of a critical metric and of the field that fell most, as a difference of at most 0."""
+    """Return the largest drop of the critical metrics and the field that fell most, as a number of at most 0."""
     differences = [one.difference or 0.0 for one in model.metrics if one.tier == "critical"]
     if model.fell_most is not None:
         differences.append(model.fell_most.difference or 0.0)
@@ -156,9 +156,9 @@ def largest_fall(model: ModelVerdict) -> float:
 def scope_words(result: ComparisonResult, model: ModelVerdict) -> str:
     """Format the verdict of a comparison, the version that `model` was compared with, and the number of cases.
 
-    A loss only since the accepted version names that version. An incomparable verdict has no number. Improved and
-    unchanged also say how many of 100 new cases may be worse, if the number is known and not only failed cases were run
-    again. The remarks of `with_served` follow.
+    A loss only since the accepted version names that version. An incomparable verdict has no number of cases. Improved
+    and unchanged verdicts add the number of 100 new cases that may be worse, unless only failed cases were run again.
+    The remarks of `with_served` follow.
     """
     cases, text = result.n_cases, str(result.verdict)
     if model.baseline is not None:
@@ -175,9 +175,9 @@ def scope_words(result: ComparisonResult, model: ModelVerdict) -> str:
 
 
 def with_served(*models: ModelVerdict, verdict: str | None = None) -> str:
-    """Format a verdict (default: that of the first model), with remarks on uncalibrated judges.
+    """Format a verdict with remarks on uncalibrated judges and on a change of the model that the vendor served.
 
-    Another remark says if another model, or another release of it, answered than in the baseline.
+    The default of `verdict` is the verdict of the first model.
     """
     changes, text = {model.served for model in models}, verdict or models[0].verdict
     if judges := {model.unproved_judge for model in models if model.unproved_judge}:
@@ -220,9 +220,9 @@ def _loss_words(model: ModelVerdict) -> str:
 def sure_words(model: ModelVerdict, *, is_named: bool = True) -> str:
     """Format the change that decides a verdict, with its number of cases and its confidence interval.
 
-    The text ends with the adjusted p-value, or with the tolerance if the verdict is `unchanged` or the measure is not
-    tested. A loss only since the accepted version has its own text. Return "" if nothing was compared. If `is_named`,
-    the text names the model.
+    The text ends with the adjusted p-value, or with the tolerance if the verdict is `unchanged` or there is no p-value.
+    A loss only since the accepted version has its own text. Return "" if nothing was compared. `is_named` adds the name
+    of the model.
     """
     since, measure = model.only_since_accepted, _deciding_measure(model)
     named = f" with {model.model_id}" if is_named else ""
@@ -276,7 +276,7 @@ def amount_words(result: ComparisonResult) -> str:
 def fell_most_words(model: ModelVerdict) -> str:
     """Name the field that fell most, with its scores, if it fell by more than its tolerance.
 
-    Return "" if there is none, if it is a lost field, or if the model is incomparable.
+    Return "" if no field did, if the field is a lost field, or if the model is incomparable.
     """
     field = None if model.verdict == "incomparable" else model.fell_most
     return "" if field is None or field.metric in model.lost_fields else fall_words(field)
@@ -302,23 +302,23 @@ def tolerance_words(*models: ModelVerdict) -> str:
 
 
 def try_step(skill: str, reader: Reader) -> str:
-    """Return the next step after a first version: to change the prompt and compare it with this run."""
+    """Return the step "change the prompt and compare it with this run", with its command."""
     return f"change the prompt and compare it with this run: {reader.command('try', skill)}"
 
 
 def measure_step(skill: str, reader: Reader) -> str:
-    """Return the next step if the version on disk has no complete run: to evaluate it."""
+    """Return the step "measure the version on disk", with its command."""
     return f"measure the version on disk: {reader.command('evaluate', skill)}"
 
 
 def accept_step(skill: str, version: str, reason: str, reader: Reader) -> str:
-    """Return the next step after a version that is improved or unchanged: to accept it as the baseline."""
+    """Return the step "accept it as the baseline of later versions", with its command."""
     command = reader.command("accept", skill, version, "--reason", reason)
     return f"accept it as the baseline of later versions: {command}"
 
 
 def next_step(result: ComparisonResult, model: ModelVerdict, reader: Reader) -> str:
-    """Return the next step for a model of a comparison as text, with a command if there is one to run."""
+    """Return the next step for a model of a comparison as text, with a command if the step has one."""
     skill = result.skill
     if result.asked_again and model.verdict in ("improved", "unchanged"):
         return f"run all cases, because the record stays as it is: {reader.command('evaluate', skill)}"
@@ -360,7 +360,7 @@ def _where_to_look(skill: str, model: ModelVerdict, reader: Reader) -> str:
     fields = [one for one in model.fields if (one.difference or 0.0) < 0.0]
     fields.sort(key=lambda field: field.difference or 0.0)
     cases = [*model.worse_cases, *(one.rose_most for one in model.amounts if one.verdict == "regressed")]
-    is_one_case = model.verdict == "inconclusive" and cases  # a field of one case is only seen beside it
+    is_one_case = model.verdict == "inconclusive" and cases  # a single case says more than its field
     if not is_one_case and (model.lost_fields or (fields and not cases)):
         kind, name = "field", next(iter(model.lost_fields), fields[0].metric if fields else "")
     elif cases:

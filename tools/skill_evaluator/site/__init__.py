@@ -41,7 +41,7 @@ class SiteFolder:
         replace_text(folder / _MARKER, "")
 
     def note(self, name: str, problem: Exception) -> None:
-        """Record the error of a part of the library that the pages lack, and print the error to stderr."""
+        """Record the error of a part of the library that cannot be read, and print the error to stderr."""
         self.problems[name] = problem
         print(f"{abridged(visible(name))}: {abridged(visible(str(problem)), _MAX_PROBLEM)}", file=sys.stderr)
 
@@ -69,8 +69,7 @@ class SiteFolder:
 def refuse_page_name(name: str, error: type[SkillEvaluatorError]) -> None:
     """Raise `error` if the name of a folder cannot be the name of a page."""
     if not is_file_name(name) or len(name.encode()) > _MAX_FILE_NAME:
-        allowed = f"letters, digits and '@._+-', at most {_MAX_FILE_NAME} bytes"
-        raise error(f"rename its folder; the name of a page may have {allowed}")
+        raise error(f"rename its folder with letters, digits and '@._+-' only, in at most {_MAX_FILE_NAME} bytes")
 
 
 def cut_name(text: str, limit: int = MAX_TEXT) -> str:

@@ -180,9 +180,9 @@ def _write_component(
 
 
 def _version_changes(compared: component_pages.ComparedComponent) -> Iterator[dict[str, Any]]:
-    """Yield one dict for each of the five highest versions, for the page of changes.
+    """Yield the values of the page of changes for each of the five highest versions.
 
-    Its `entries` are the verdicts by model, worst first. Its `verdicts` are pairs of a distinct verdict and its models.
+    `entries` has the verdict of each model, the worst first. `verdicts` has each verdict once, with its models.
     """
     for version, entries in list(compared.entries.items())[:_NEWEST]:
         by_verdict = by_key((entry["verdict"], entry["model"]) for entry in entries)
@@ -288,7 +288,7 @@ def _write_judge_run(
 
 
 def _queue_status(site: SiteFolder, config: Path) -> list[str] | None:
-    """Return lines on the review queue that number the reviewers. Return None if it is empty or cannot be read."""
+    """Return lines on the review queue without reviewers' names. Return None if it is empty or cannot be read."""
     queue = queue_in(config)
     try:
         items = queue.items()
@@ -302,7 +302,7 @@ def _queue_status(site: SiteFolder, config: Path) -> list[str] | None:
 
 
 def _reason_unmeasured(recorded: RecordedComponent, runs: Sequence[Row]) -> tuple[str, bool]:
-    """Return the reason why no run is complete, and whether the reason is that too few outputs could be read."""
+    """Return the reason why no run is complete, and True if too few outputs could be read."""
     component = recorded.component
     try:
         find_cases(component)

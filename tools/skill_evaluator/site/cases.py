@@ -32,7 +32,7 @@ from skill_evaluator.text import counted, listed, marked_differences
 from skill_evaluator.verdicts.decide.results import ComparisonResult, ModelVerdict
 
 _VERSIONS = 2  # the newest versions of each model whose outputs are shown
-_MAX_DOCUMENT, _MAX_TRUTH, _MAX_TEXT = 100_000, 50_000, 10_000  # characters; a text is an output as it came
+_MAX_DOCUMENT, _MAX_TRUTH, _MAX_TEXT = 100_000, 50_000, 10_000  # characters; a text is the raw text of an output
 _MAX_VALUE = 240  # characters of a value, around the first difference
 _MAX_VALUES = 6_000  # characters of all values of an output, if they are few
 _MAX_NAME = 200
@@ -52,8 +52,8 @@ _SCORED_BY = ("schema", "contract", "datasets")
 def case_list(newest: Mapping[str, Record]) -> dict[str, Any]:
     """Return the values for the list of cases on a component's page; `newest` has a record per model.
 
-    `sound` has the cases that are right in every output. `rows` has the others, the worst first, with their score and
-    stabilities by model; the page shows at most `room` of them. `by_field` has the wrong and flaky cases by field.
+    `sound` has the cases that are right in every output. `rows` has the other cases, the worst first, with score and
+    stabilities by model. The page shows the first `room` rows. `by_field` has the wrong and flaky cases by field.
     """
     rows: dict[str, dict[str, Any]] = {}
     for model_id, record in newest.items():
@@ -203,7 +203,7 @@ def _score_counts(record: Record, case_record: CaseRecord) -> str:
 
 
 def _output_entry(record: Record, output: DistinctOutput) -> dict[str, Any]:
-    """Return the template's values for a distinct output. Values unlike the ground truth are in `differing`."""
+    """Return the template's values for a distinct output. `differing` has its wrong values and failed checks."""
     answer = output.answer
     longest = max(_MAX_VALUE, _MAX_VALUES // max(1, len(output.leaves)))
     checks = [_check_row(check, score) for check, (score, _) in output.checks if score is not None][:_MAX_SHOWN_VALUES]

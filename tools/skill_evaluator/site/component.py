@@ -39,7 +39,7 @@ from skill_evaluator.verdicts.sizing import can_show
 
 ORDER = (*WORST_FIRST, "first")
 _SOUND = ("improved", "unchanged")
-_DRAWN = 15  # versions in the small line of the overview
+_DRAWN = 15  # versions in the small chart of the overview
 _NEWEST = 5  # versions of a model among which earlier regressions are named
 _LARGE_DROP = 0.1  # a field that fell further is named even if the verdict is improved or unchanged
 _MAX_NAMED = 2  # models in a sentence
@@ -57,7 +57,7 @@ _VERDICT_SHAPES = {
 _MAX_DRAWN = 40  # measures in the chart of a comparison
 _MAX_CASES = 12  # cases that a verdict names
 _MAX_SENTENCE = 2_000  # characters
-_MAX_CHART_NAME = 100  # characters; vl-convert aborts the process for texts of very many
+_MAX_CHART_NAME = 100  # characters; vl-convert aborts the process for very long texts
 
 
 def component_page(status: ComponentStatus, rows: Sequence[Row]) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def is_flawless(profile: Mapping[str, int]) -> bool:
 def _trend_points(history: History, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
     """Yield the figures of each model's measured versions, then of each incomplete run without a scenario.
 
-    A `segment` ends where two versions cannot be compared. `point` is None for an incomplete run.
+    Versions of a model have the same `segment` while they can be compared. `point` is None for an incomplete run.
     """
     by_run = {row.run_id: row for row in rows}
     for model in history.models:
@@ -154,7 +154,7 @@ def _item_rows(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:
 
 
 def _confusion_matrices(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:
-    """Yield the confusion matrix of each category field and model: truths are rows, the most frequent first."""
+    """Yield the confusion matrix of each category field and model. The most frequent truth is its first row."""
     fields = [(path, model, part) for model, record in newest.items() for path, part in record.per_field.items()]
     for path, model_id, part in fields:
         if counts := part.confusion:
@@ -203,9 +203,9 @@ def run_figures(run: Row | Record) -> dict[str, Any]:
 def verdict_of(model_id: str, status: ComponentStatus) -> dict[str, Any]:
     """Return the `verdict` on a model's highest version, its baseline `before` and the score `difference`.
 
-    The baseline is the previous version. It is the accepted version if the model improved on the previous one, or if
-    both verdicts are regressed and the drop since the accepted version is larger. `also` has the verdict against the
-    other baseline, or is None if verdict or baseline are the same. All values are None for a first version.
+    The baseline is the previous version, or the accepted version in two cases: the model improved on the previous one,
+    or it regressed on both and fell further since the accepted one. `also` has the verdict against the other baseline.
+    It is None if verdict or baseline are the same. All values are None for a first version.
     """
     ranked = next((model for model in status.ranking.models if model.model_id == model_id), None)
     step = next(model.points[-1].step for model in status.history.models if model.model_id == model_id)
@@ -326,8 +326,8 @@ def component_state(status: ComponentStatus, rows: Sequence[Row]) -> ComponentSt
 def _verdicts_since(status: ComponentStatus) -> Iterator[tuple[str, str]]:
     """Yield each verdict on the newest version with a text on its baseline and models.
 
-    The latest baseline comes first. The text is like ` since 1.2.0 with a, b`. It names no models if all have the
-    verdict. Without a baseline, the verdict is `first`, and the text has no version.
+    The latest baseline comes first. The text is like ` since 1.2.0 with a, b`. If all models have the verdict, it names
+    none. Without a baseline, the verdict is `first`, and the text has no version.
     """
     steps, shown = status.history.newest_steps, set[tuple[str, str]]()
     by_verdict: dict[tuple[str, str], list[str]] = {}
@@ -345,7 +345,7 @@ def _verdicts_since(status: ComponentStatus) -> Iterator[tuple[str, str]]:
 
 
 def _step_verdicts(step: Step | None) -> list[tuple[str, str]]:
-    """Return the verdicts of a step with their baselines: the version before, and the accepted one if it is another."""
+    """Return a step's verdicts with their baselines: the previous version, and the accepted one if it is another."""
     if step is None:
         return [("first", "")]
     since = step.since_accepted
@@ -354,7 +354,7 @@ def _step_verdicts(step: Step | None) -> list[tuple[str, str]]:
 
 
 def _unmeasured_runs(status: ComponentStatus, rows: Sequence[Row]) -> tuple[list[str], bool]:
-    """Return a sentence on each incomplete run of the newest or a higher version, and whether any was unreadable."""
+    """Return a sentence on each incomplete run of the newest or a higher version, and True if one is unreadable."""
     newest = precedence(status.history.newest)
     measured = {(record.model_id, record.skill_version) for record in status.newest.values()}
     lacking = {
@@ -383,7 +383,7 @@ def _where_line(name: str, model: ModelVerdict) -> Line:
 
 
 def loss_parts(name: str, model: ModelVerdict, max_cases: int = 3) -> list[LinePart]:
-    """Return links to the field that fell most and to the cases that got worse. If there are none, return a text."""
+    """Return links to the field that fell most and to the worse cases, or a sentence that there are none."""
     parts: list[LinePart] = []
     if (fell := model.fell_most) is not None:
         parts.append(Cell(summary.fall_words(fell), link=pages.component_address(name, fell.metric)))
@@ -415,7 +415,7 @@ def _next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
 
 
 def _past_regressions(history: History) -> Iterator[Line]:
-    """Yield a line for each earlier regression in the last five versions of a model, with the version that fixed it."""
+    """Yield a line for each version of the last five that had regressed, with the later version that fixed it."""
     fell: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
     for model in history.models:
         newest = model.points[-_NEWEST:]
@@ -434,9 +434,9 @@ def _past_regressions(history: History) -> Iterator[Line]:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedComponent:
-    """A component with its comparisons. If `names` is not None, documents are private and pages show only these names.
+    """A component with its comparisons. `rows` are all its runs, complete or not.
 
-    `rows` are all its runs, complete or not.
+    If `names` is not None, the documents are private, and pages show only these names.
     """
 
     recorded: RecordedComponent
@@ -471,7 +471,7 @@ class ComparedComponent:
 
     @cached_property
     def outcomes(self) -> Callable[[Path], Mapping[Call, Replicate]]:
-        """The function that reads the outputs of a run folder; each run is in several comparisons."""
+        """The function that reads the outputs of a run folder. It has a cache, because comparisons share runs."""
         return lru_cache(maxsize=16)(outcomes)
 
     @cached_property
@@ -492,7 +492,7 @@ class ComparedComponent:
 
     @cached_property
     def entries(self) -> dict[str, list[dict[str, Any]]]:
-        """The verdicts on each version by model, the worst first; the highest version comes first."""
+        """The verdicts of the models by version, the highest version first and in each the worst verdict first."""
         points = ((model.model_id, point) for model in self.status.history.models for point in model.points)
         entries = by_key((point.version, _version_entry(self, model_id, point)) for model_id, point in points)
         for by_model in entries.values():
@@ -531,7 +531,7 @@ def write_comparisons(site: SiteFolder, compared: ComparedComponent) -> None:
 
 
 def _model_entry(compared: ComparedComponent, model: ModelVerdict, pair: tuple[str, str] | None) -> dict[str, Any]:
-    """Return the verdict on a model, its blocks, and as `spans` the measures to draw with the ends of their intervals.
+    """Return the verdict on a model and its blocks. `spans` has the measures of the chart with their intervals.
 
     The metrics come first, then the fields that changed, the largest loss first.
     """
@@ -546,7 +546,7 @@ def _model_entry(compared: ComparedComponent, model: ModelVerdict, pair: tuple[s
 
 
 def _titled(block: Block, pair: tuple[str, str]) -> Block:
-    """Name the models in the columns of a table, instead of before and after."""
+    """Replace `before` and `after` in the column titles of a table with the names of two models."""
     if isinstance(block, Fold):
         return replace(block, blocks=[_titled(one, pair) for one in block.blocks])
     if not isinstance(block, Sheet):

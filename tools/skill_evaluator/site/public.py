@@ -90,7 +90,7 @@ class PublicNames:
         return [f"Not shown: {counted(hidden, 'field')} that the schema does not name. {hint}"] if hidden else []
 
     def record(self, record: Record) -> Record:
-        """Return a record without the fields, arrays, checks and labels that the component does not declare."""
+        """Return a record without the fields, arrays, checks and labels that are not declared."""
         fields = self._public_paths(record.per_field)
         return _with(
             record,
@@ -158,7 +158,7 @@ class PublicNames:
         return path if path in self._paths else _CHECK if path.startswith(check_path("")) else _FIELD
 
     def _public_text(self, text: str, paths: Iterable[str]) -> str:
-        """Replace the private ones among `paths`, and all private paths of checks, in a text."""
+        """Replace private names in a text with general words, both of the `paths` and of checks."""
         names = sorted(filter(None, paths), key=len, reverse=True)  # a path may begin with another path
         pattern = "|".join([*map(re.escape, names), re.escape(check_path("")) + r"\w[\w-]*"])
         whole = rf"(?<!\w)(?<![\w\]][.-])(?:{pattern})(?![.-]?\w)"

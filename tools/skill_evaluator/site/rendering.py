@@ -26,7 +26,7 @@ _HERE = Path(__file__).parent
 
 
 def write_page(site: SiteFolder, address: str, template: str, *, max_text: int = MAX_TEXT, **shown: Any) -> None:
-    """Render a template with the values `shown` and write the page; texts are cut to `max_text` characters."""
+    """Render a template with the values `shown` and write the page. Texts are cut to `max_text` characters."""
     page = {"place": address, "root": "../" * address.count("/"), "max_text": max_text}
     site.write(address, _templates().get_template(template).render(**page, **shown) + "\n")
 
@@ -69,7 +69,7 @@ def _templates() -> jinja2.Environment:
 
 
 def _printable(context: Any, value: Any) -> Any:
-    """Return a text cut and with every character visible, and "" for None. Return markup and other values unchanged."""
+    """Cut a text and escape its invisible characters. Return "" for None, and markup and other values unchanged."""
     if isinstance(value, str) and not hasattr(value, "__html__"):
         return visible(cut_name(value, context.get("max_text", MAX_TEXT)), keep="\n\t")
     return "" if value is None else value

@@ -303,7 +303,7 @@ def detection_of(pairs: Sequence[CorruptedPair], judged: Sequence[regression.Pai
 
 
 def batch_result(judge: regression.JudgeRegressions, labels: Labels, bar: float) -> results.JudgeResult:
-    """Measure a judge's verdicts on a batch of which some pairs are labelled. Raise JudgeError if none is labelled."""
+    """Measure a judge's verdicts on a batch of which some pairs are labelled. Raise JudgeError if no label counts."""
     model_id = judge.judge.model_id
     if judge.unusable is not None:
         return results.JudgeResult(judge=model_id, unusable=judge.unusable, record=judge.judge)
@@ -311,6 +311,9 @@ def batch_result(judge: regression.JudgeRegressions, labels: Labels, bar: float)
     rows = [(pair.id, one) for pair in judge.pairs for one in pair.counted]
     labelled = [(one, label_of[name, one.dimension]) for name, one in rows if (name, one.dimension) in label_of]
     if not labelled:
+        if any((pair.id, one.dimension) in label_of for pair in judge.pairs for one in pair.dimensions):
+            lack = f"{model_id} has no usable outputs in both orders for any label in {labels.path}"
+            raise JudgeError(f"{lack}; label other pairs, or judge these again")
         raise JudgeError(f"{labels.path} has no label whose id and dimension are in the batch")
     units = by_key((one.dimension, _labelled_unit(one, label)) for one, label in labelled)
     by_dimension = by_key((one.dimension, one) for _, one in rows)

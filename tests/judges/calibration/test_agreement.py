@@ -144,8 +144,11 @@ def test_scores_that_do_not_count_are_left_out_and_counted() -> None:
     assert (row.labels, row.n, row.unusable) == (20, 18, 1)
 
 
-def test_score_above_the_scale_of_the_rubric_is_refused() -> None:
-    labels = labels_of(ScoredItem, scores=[{"clear": 5}])
-    given = [StoredScore(id="p0", judge="j", criterion="clear", score=3)]
-    with pytest.raises(JudgeError, match="has the score 5 on criterion 'clear'; the rubric's highest is 3"):
+@pytest.mark.parametrize(
+    ("label", "score", "source"), [(5, 3, r"a label in labels\.jsonl"), (3, 5, "a stored verdict of j")]
+)
+def test_score_above_the_scale_of_the_rubric_is_refused(label: int, score: int, source: str) -> None:
+    labels = labels_of(ScoredItem, scores=[{"clear": label}])
+    given = [StoredScore(id="p0", judge="j", criterion="clear", score=score)]
+    with pytest.raises(JudgeError, match=f"{source} has the score 5 on criterion 'clear'; the rubric's highest is 3"):
         label_results(labels, given, scales={"clear": 3})

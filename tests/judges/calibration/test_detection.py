@@ -106,9 +106,11 @@ def test_batch_is_corrected_by_the_errors_on_labelled_pairs() -> None:
     assert result.batch.rated["none"]["high"] == 4
 
 
-def test_batch_without_a_known_label_is_refused() -> None:
+def test_batch_without_a_usable_label_is_refused() -> None:
     with pytest.raises(JudgeError, match="no label whose id and dimension are in the batch"):
         batch_result(batch([judged("p", {})]), labels_of(("other", SAME, None)), 0.6)
+    with pytest.raises(JudgeError, match="no usable outputs in both orders for any label"):
+        batch_result(batch([judged("p", {}, ["completeness"])]), labels_of(("p", SAME, None)), 0.6)
     prose = NoUsableOutput(unscored={"not_json": 2}, example="Fine.")
     result = batch_result(batch([judged("p", {}, ())], prose), labels_of(("p", SAME, None)), 0.6)
     assert (result.agreement, result.batch, result.unusable) == ([], None, prose)

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from skill_evaluator.judges.modes.pairwise import PairItem, matches_of
 from skill_evaluator.judges.modes.regression import JudgeRegressions
-from skill_evaluator.judges.review.queue import decisions_on_regressions, select_for_review
+from skill_evaluator.judges.review.queue import decisions_on_regressions, paired_item, select_for_review
 
 from tests.judges.review.reviews import pair
 from tests.support.asked_judges import JUDGE, QUOTE, JudgingLibrary, answer, compared, method, written
@@ -111,3 +112,9 @@ def test_names_of_outputs_are_not_queued(library: JudgingLibrary) -> None:
     assert "3 items added" in library.call("review", "add", "several.jsonl").out
     assert list(library.queued()) == ["x/1-2", "x/1-3", "x/2-3"]
     assert not any(name in (library.root / QUEUE).read_text() for name in texts)
+
+
+def test_outputs_named_1_and_2_keep_the_ids_of_their_questions() -> None:
+    """Judge runs with these question ids can be resumed; the review queue has the id of the item."""
+    (match,) = matches_of([PairItem(id="x", input="q", outputs={"1": "one", "2": "two"})])
+    assert (match.id, paired_item(match).item) == ("x/1-2", "x")

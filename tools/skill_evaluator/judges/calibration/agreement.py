@@ -1,6 +1,7 @@
 """Compare judges with human labels and with known defects: agreement, biases, detection, corrected rates and alerts."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from statistics import fmean
 from types import MappingProxyType
 from typing import Any
@@ -62,7 +63,8 @@ def label_results(
         own_models = {name for name in writers if name and family_of(name, families) == family_of(judge, families)}
         for (mode, criterion), units in join_labels(labels, lines).items():
             if any(unit.verdict is not None for unit in units):
-                highest = _highest_score(criterion, units, scales.get(criterion)) if mode == "score" else None
+                declared = scales.get(criterion)
+                highest = _highest_score(criterion, units, declared, labels.path, judge) if mode == "score" else None
                 agreement.append(measure(mode, criterion, units, bar, highest))
                 if highest is not None:
                     biases += score_biases(criterion, units, highest, own_models)
@@ -82,14 +84,15 @@ def _unusable_judge(lines: Sequence[judging.StoredLine]) -> judging.NoUsableOutp
     return judging.no_usable_output(["wrong_format"] * read.count(None), texts)
 
 
-def _highest_score(criterion: str, units: Sequence[Unit], declared: int | None) -> int:
-    """Return `declared` or, if it is None, the smallest of 3, 5 and 10 that no score exceeds."""
-    scores = (score for unit in units for score in (*unit.people, *(unit.requests[0] if unit.verdict else ())))
-    highest = max(score or 1 for score in scores)
+def _highest_score(criterion: str, units: Sequence[Unit], declared: int | None, file: Path, judge: str) -> int:
+    """Return `declared` or, if it is None, the smallest of 3, 5 and 10 that no score exceeds. `file` has the labels."""
+    scores = [(score, f"a label in {file}") for unit in units for score in unit.people]
+    judged = (score or 1 for unit in units if unit.verdict for score in unit.requests[0])
+    scores += [(score, f"a stored verdict of {judge}") for score in judged]
+    highest, source = max(scores, key=lambda pair: pair[0])
     if declared is not None and highest > declared:
-        raise JudgeError(
-            f"a label or verdict has the score {highest} on criterion '{criterion}'; the rubric's highest is {declared}"
-        )
+        text = f"{source} has the score {highest} on criterion '{criterion}'"
+        raise JudgeError(f"{text}; the rubric's highest is {declared}")
     return declared or next(end for end in SCALES.values() if highest <= end)
 
 
@@ -303,7 +306,7 @@ def detection_of(pairs: Sequence[CorruptedPair], judged: Sequence[regression.Pai
 
 
 def batch_result(judge: regression.JudgeRegressions, labels: Labels, bar: float) -> results.JudgeResult:
-    """Measure a judge's verdicts on a batch of which some pairs are labelled. Raise JudgeError if none is labelled."""
+    """Measure a judge's verdicts on a batch of which some pairs are labelled. Raise JudgeError if no label counts."""
     model_id = judge.judge.model_id
     if judge.unusable is not None:
         return results.JudgeResult(judge=model_id, unusable=judge.unusable, record=judge.judge)
@@ -311,6 +314,9 @@ def batch_result(judge: regression.JudgeRegressions, labels: Labels, bar: float)
     rows = [(pair.id, one) for pair in judge.pairs for one in pair.counted]
     labelled = [(one, label_of[name, one.dimension]) for name, one in rows if (name, one.dimension) in label_of]
     if not labelled:
+        if any((pair.id, one.dimension) in label_of for pair in judge.pairs for one in pair.dimensions):
+            lack = f"{model_id} has no usable outputs in both orders for any label in {labels.path}"
+            raise JudgeError(f"{lack}; label other pairs, or judge these again")
         raise JudgeError(f"{labels.path} has no label whose id and dimension are in the batch")
     units = by_key((one.dimension, _labelled_unit(one, label)) for one, label in labelled)
     by_dimension = by_key((one.dimension, one) for _, one in rows)

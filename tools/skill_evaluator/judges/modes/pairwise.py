@@ -70,9 +70,9 @@ class PairMatch:
 
     @property
     def id(self) -> str:
-        """The id of the item, with the numbers of the two outputs unless the item is a pair of outputs 1 and 2."""
+        """The id of the item, with the numbers of the two outputs if the outputs have names."""
         first, second = (list(self.item.texts).index(name) + 1 for name in self.names)
-        return self.item.id if tuple(self.item.texts) == PAIR else f"{self.item.id}/{first}-{second}"
+        return f"{self.item.id}/{first}-{second}" if self.item.outputs else self.item.id
 
 
 def matches_of(items: Iterable[PairItem]) -> list[PairMatch]:

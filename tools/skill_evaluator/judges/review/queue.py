@@ -24,7 +24,7 @@ from skill_evaluator.errors import JudgeError, StorageError
 from skill_evaluator.files import LinesWriter, ModelT, StrictModel, locked, read_checked, read_lines, replace_text
 from skill_evaluator.identifiers import Label, Timestamp
 from skill_evaluator.judges.calibration.labels import LabelledPair, LabelLine, RegressionLabel, ScoredItem, read_labels
-from skill_evaluator.judges.modes.pairwise import OVERALL, JudgePreferences, PairItem, PairMatch, matches_of
+from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, JudgePreferences, PairItem, PairMatch, matches_of
 from skill_evaluator.judges.modes.regression import JudgeRegressions, RegressionItem, rules_for
 from skill_evaluator.judges.modes.results import Decision
 from skill_evaluator.judges.modes.scoring import JudgeScores
@@ -110,9 +110,10 @@ def paired_item(match: PairMatch, criteria: Sequence[Criterion] = (), judge_run:
     item = match.item
     texts = [(criterion.id, f"{criterion.name}: {criterion.description}") for criterion in criteria]
     texts = [(OVERALL, texts[0][1])] if len(texts) == 1 else [*texts, (OVERALL, "Which output is better?")]
+    item_id = item.id if tuple(item.texts) == PAIR else match.id
     outputs = (item.texts[match.names[0]], item.texts[match.names[1]])
     questions = (ReviewQuestion(name=name, text=text) for name, text in texts)
-    return review_item("pairwise", match.id, outputs, questions, **_item_fields(item, judge_run))
+    return review_item("pairwise", item_id, outputs, questions, **_item_fields(item, judge_run))
 
 
 def regression_item(item: RegressionItem, rules: ShipRules, judge_run: str | None = None) -> ReviewItem:

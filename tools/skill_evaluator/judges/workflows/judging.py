@@ -41,17 +41,17 @@ _SETTLED: frozenset[review.ReviewReason] = frozenset({"block", "regression", "st
 class ModeTask(judging.JudgeTask):
     """The task of `judge score`, `pairwise` or `regression`. `units`: the outputs, matches or pairs to judge.
 
-    The functions differ by mode. `reduce` computes one judge's results on units. `decisions` returns the last judge's
-    verdict on each unit, and the reasons to send the unit to human review. `panel` combines the results of several
-    judges. `results` builds the content of evaluation_results.json, and `review_item` an item of the review queue.
+    The functions differ by mode. `reduce` computes a judge's results from units and `calls`. `decisions` returns the
+    last judge's verdict on each unit, and the reasons to send the unit to human review. `panel` combines the results of
+    several judges. `results` builds the content of evaluation_results.json, `review_item` an item of the review queue.
     """
 
     units: Sequence[Any]
-    reduce: Callable[[Sequence[Any], judging.JudgeCalls], Any]
+    reduce: Callable[..., Any]
     decisions: Callable[[Sequence[Any]], list[Decision]]
     panel: Callable[[Sequence[Any]], PanelResult]
     results: Callable[..., JudgedResults]
-    review_item: Callable[[Any, str], review.ReviewItem]
+    review_item: Callable[..., review.ReviewItem]
 
 
 def _score_task(request: ScoreRequest, session: judging.JudgeSession) -> ModeTask:
@@ -72,11 +72,11 @@ def _score_task(request: ScoreRequest, session: judging.JudgeSession) -> ModeTas
         skill=skill,
         source=str(request.items or request.run),
         units=outputs,
-        reduce=lambda units, calls: scoring.reduce_scores(units, criteria, calls),
-        decisions=lambda judges: review.decisions_on_scores(judges, criteria),
-        panel=lambda judges: panel.panel_scores(judges, criteria, weights),
+        reduce=partial(scoring.reduce_scores, criteria=criteria),
+        decisions=partial(review.decisions_on_scores, criteria=criteria),
+        panel=partial(panel.panel_scores, criteria=criteria, weights=weights),
         results=partial(scoring.ScoreResults, left_out=left_out),
-        review_item=lambda output, judge_run: review.scored_item(output, criteria, judge_run),
+        review_item=partial(review.scored_item, criteria=criteria),
     )
 
 
@@ -99,11 +99,11 @@ def _pair_task(request: PairwiseRequest, session: judging.JudgeSession) -> ModeT
         rubric_file=rubric.file,
         source=str(request.items),
         units=matches,
-        reduce=lambda units, calls: pairwise.reduce_matches(units, criteria, calls),
-        decisions=lambda judges: review.decisions_on_matches(judges, criteria),
-        panel=lambda judges: panel.panel_preferences(judges, [*names, pairwise.OVERALL], weights),
+        reduce=partial(pairwise.reduce_matches, criteria=criteria),
+        decisions=partial(review.decisions_on_matches, criteria=criteria),
+        panel=partial(panel.panel_preferences, criteria=[*names, pairwise.OVERALL], weights=weights),
         results=pairwise.PairwiseResults,
-        review_item=lambda match, judge_run: review.paired_item(match, criteria, judge_run),
+        review_item=partial(review.paired_item, criteria=criteria),
     )
 
 
@@ -165,11 +165,11 @@ def _regression_task(request: RegressionRequest, session: judging.JudgeSession) 
         skill=skill,
         source=run_ids.get("candidate", str(request.items)),
         units=pairs,
-        reduce=lambda units, calls: regression.reduce_regressions(units, calls, rules),
-        decisions=lambda judges: review.decisions_on_regressions(judges, high_stakes=rules.high_stakes),
-        panel=lambda judges: panel.panel_regressions(judges, pairs, rules, policy.panel.weights),
+        reduce=partial(regression.reduce_regressions, rules=rules),
+        decisions=partial(review.decisions_on_regressions, high_stakes=rules.high_stakes),
+        panel=partial(panel.panel_regressions, items=pairs, rules=rules, weights=policy.panel.weights),
         results=results,
-        review_item=lambda pair, judge_run: review.regression_item(pair, rules, judge_run),
+        review_item=partial(review.regression_item, rules=rules),
     )
 
 
@@ -207,7 +207,7 @@ def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
 
 def _judge_in_panel(task: ModeTask, request: JudgedRequest, session: judging.JudgeSession) -> judging.Judged:
     judged = session.ask(task)
-    judges: list[Any] = [task.reduce(task.units, calls) for calls in judged.runs]
+    judges: list[Any] = [task.reduce(task.units, calls=calls) for calls in judged.runs]
     joint = task.panel(judges) if len(judges) > 1 else None
     results = task.results(judging=judged.judging, judges=judges, panel=joint)
     _write_results(judged.folder, task, results)
@@ -224,7 +224,7 @@ def _judge_in_cascade(
     if first.again:
         print("{1} is called once {0} has judged all items".format(*ids), file=sys.stderr)
         return first
-    judges: list[Any] = [task.reduce(task.units, calls) for calls in first.runs]
+    judges: list[Any] = [task.reduce(task.units, calls=calls) for calls in first.runs]
     cheap, strong = task.decisions(judges), list[Decision]()
     questions = by_key((question.case_id.rpartition("/")[0], question) for question in task.questions)
     open_units = [
@@ -244,7 +244,7 @@ def _judge_in_cascade(
         strong_request = replace(request, batch=first.runs[0].run.manifest.transport == "batch")
         strong_session = replace(session, models=session.models[1:], request=strong_request)
         last = strong_session.ask(open_task, first.folder / STRONG)
-        judges += [task.reduce([unit for unit, _ in open_units], calls) for calls in last.runs]
+        judges += [task.reduce([unit for unit, _ in open_units], calls=calls) for calls in last.runs]
         strong = task.decisions(judges[1:])
     cascade = _cascade_result(ids, cheap, strong)
     results = task.results(judging=first.judging, judges=judges, cascade=cascade)
@@ -296,7 +296,7 @@ def _write_results(folder: Path, task: judging.JudgeTask, results: JudgedResults
 def _queue(task: ModeTask, request: JudgedRequest, decisions: Sequence[Decision], judge_run: str) -> None:
     """Queue the doubtful items and, with --review, a random sample."""
     judged = [
-        (task.review_item(unit, judge_run), decision.reasons)
+        (task.review_item(unit, judge_run=judge_run), decision.reasons)
         for unit, decision in zip(task.units, decisions, strict=True)
     ]
     queued = review.select_for_review(judged, request.review_sample if request.review else 0, request.seed)

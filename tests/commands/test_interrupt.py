@@ -4,8 +4,10 @@ import shlex
 import signal
 import subprocess
 import time
+from unittest.mock import patch
 
 import pytest
+from skill_evaluator.evaluation import pipeline
 
 from tests.commands.terminal import typed_on_terminal
 from tests.support.chat_server import Asked, ChatServer, Reply, varied
@@ -86,6 +88,14 @@ def test_second_interrupt_ends_at_once(served: Library, server: ChatServer) -> N
     assert not served.leaderboard.exists()
     assert read(served.run_folder() / "record.json")["failures"] == {"not_run": 3}
     assert " --run " in stopped.err
+
+
+def test_interrupt_of_the_scoring_prints_the_command_that_resumes(served: Library, server: ChatServer) -> None:
+    with patch.object(pipeline, "score_outcomes", side_effect=KeyboardInterrupt):
+        stopped = served.evaluate_here()
+    assert (stopped.code, server.requests, served.rows()) == (130, 6, [])
+    assert served.call(*stopped.to_go_on()).code == 0
+    assert (server.requests, served.rows()[0]["scored"]) == (6, 6)
 
 
 @pytest.mark.local_model

@@ -1,11 +1,17 @@
 """A model drafts cases for a component, a person reviews the drafts, and they are evaluated."""
 
 import json
+from dataclasses import replace
 from itertools import count
+from unittest.mock import patch
+
+from skill_evaluator.judges.prompting.judging import Judged, JudgeSession, JudgeTask
+from skill_evaluator.runner.schedule import Budget
 
 from tests.journeys.conftest import SCHEMA, Call, Folder, Vendor, truth, usual
 
 CASES = "components/receipts/evals/cases"
+ask = JudgeSession.ask
 
 
 def test_drafted_cases_are_evaluated_after_a_person_accepts_them(folder: Folder, vendor: Vendor) -> None:
@@ -85,3 +91,27 @@ def test_drafts_before_a_failure_are_kept_and_failures_are_named(folder: Folder,
     ):
         refused = folder.here("cases", "draft", name, "--model", "m")
         assert (refused.code, why in refused.err) == (2, True), refused.err
+
+
+def test_drafts_of_a_killed_command_are_written_by_the_next_one(folder: Folder, vendor: Vendor) -> None:
+    folder.component("receipts")
+    numbers = count(10)
+
+    def reply(call: Call) -> str:
+        document = f"Acme {next(numbers)}.5"
+        return json.dumps({"inputs": {"document": document}, "ground_truth": json.loads(truth(document))})
+
+    vendor.reply = reply
+    words = ("cases", "draft", "receipts", "--model", "m", "-n", "4")
+    with patch.object(JudgeSession, "ask", _killed_after_one_call):
+        assert folder.here(*words).code == 130
+    assert (len(vendor.bodies), list((folder.root / CASES).glob("draft-*"))) == (1, [])
+    drafted = folder.here(*words)
+    assert "its drafts were not written" in drafted.err
+    assert (len(vendor.bodies), len(list((folder.root / CASES).glob("draft-*/meta.json")))) == (4, 4), drafted.err
+    assert "its drafts were not written" not in folder.here(*words).err
+
+
+def _killed_after_one_call(session: JudgeSession, task: JudgeTask) -> Judged:
+    ask(replace(session, budget=Budget(max_calls=1)), task)
+    raise KeyboardInterrupt

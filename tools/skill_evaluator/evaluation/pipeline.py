@@ -29,6 +29,7 @@ from skill_evaluator.records.selection import runs_of_versions
 from skill_evaluator.runner.engine import make_calls
 from skill_evaluator.runner.journal import (
     ANSWERS,
+    MANIFEST,
     RECORD,
     ComponentRun,
     answered_calls,
@@ -38,7 +39,7 @@ from skill_evaluator.runner.journal import (
     read_manifest,
 )
 from skill_evaluator.runner.schedule import Budget
-from skill_evaluator.runner.session import Session, Watch, with_keys
+from skill_evaluator.runner.session import Session, Watch, print_resume_command, with_keys
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.recording import Recorder
 from skill_evaluator.scoring.scorer import open_scores, score_outcomes
@@ -117,27 +118,7 @@ class EvaluationResult:
 
     def resume_command(self) -> list[str]:
         """Return the command that resumes the unfinished runs, as arguments. Return [] if all runs are finished."""
-        finished = [each for each in self.finished if each.record.is_final or "model_retired" in each.record.reasons]
-        folders = {each.folder for each in finished}
-        unfinished = [run for run in self.runs if run.folder not in folders]
-        if not unfinished:
-            return []
-        request, stops = self.inputs.request, " ".join(each.record.stopped or "" for each in self.finished)
-        if "max_calls" in stops:
-            answered = sum(len(answered_calls(run.folder)) for run in unfinished)
-            request = replace(request, max_calls=sum(run.manifest.calls for run in unfinished) - answered)
-        if "max_cost" in stops:
-            remaining = max_remaining_costs(self.runs, self.inputs).values()
-            costs = (*remaining, *(each.record.cost_usd for each in self.finished))
-            request = replace(request, max_cost=round(sum(cost or 0.0 for cost in costs) + 0.01, 2))
-        program = sys.argv[0]
-        command = ["python", program] if program.endswith("evaluate_skill.py") else ["skill-evaluator", "evaluate"]
-        limits = words_of(request, "scenario", "concurrency", "max_cost", "max_calls")
-        command += [request.skill, *words_of(request, *FOLDERS, "results"), *limits]
-        if not request.leaderboard:
-            command.append("--no-leaderboard")
-        run_id = unfinished[0].manifest.run_id
-        return [*command, "--run", run_id if len(unfinished) == 1 else invocation_of(run_id)]
+        return _resume_command(self.runs, self.finished, self.inputs)
 
 
 def evaluate(request: EvaluationRequest, watch: Watch) -> EvaluationResult:
@@ -147,9 +128,38 @@ def evaluate(request: EvaluationRequest, watch: Watch) -> EvaluationResult:
     """
     inputs = read_inputs(request)
     runs, recorded = plan_runs(inputs)
-    scored = call_and_score(runs, inputs, watch)
+    try:
+        scored = call_and_score(runs, inputs, watch)
+    except KeyboardInterrupt:  # during the scoring, since an interruption of the calls ends them without an error
+        begun = [run for run in runs if (run.folder / MANIFEST).exists()]
+        print_resume_command(_resume_command(begun, recorded, inputs))
+        raise
     finished, problems = _save(scored, recorded, inputs)
     return _compare(finished, problems, runs, inputs)
+
+
+def _resume_command(runs: Sequence[ComponentRun], finished: Sequence[Finished], inputs: Inputs) -> list[str]:
+    final = [each for each in finished if each.record.is_final or "model_retired" in each.record.reasons]
+    folders = {each.folder for each in final}
+    unfinished = [run for run in runs if run.folder not in folders]
+    if not unfinished:
+        return []
+    request, stops = inputs.request, " ".join(each.record.stopped or "" for each in finished)
+    if "max_calls" in stops:
+        answered = sum(len(answered_calls(run.folder)) for run in unfinished)
+        request = replace(request, max_calls=sum(run.manifest.calls for run in unfinished) - answered)
+    if "max_cost" in stops:
+        remaining = max_remaining_costs(runs, inputs).values()
+        costs = (*remaining, *(each.record.cost_usd for each in finished))
+        request = replace(request, max_cost=round(sum(cost or 0.0 for cost in costs) + 0.01, 2))
+    program = sys.argv[0]
+    command = ["python", program] if program.endswith("evaluate_skill.py") else ["skill-evaluator", "evaluate"]
+    limits = words_of(request, "scenario", "concurrency", "max_cost", "max_calls")
+    command += [request.skill, *words_of(request, *FOLDERS, "results"), *limits]
+    if not request.leaderboard:
+        command.append("--no-leaderboard")
+    run_id = unfinished[0].manifest.run_id
+    return [*command, "--run", run_id if len(unfinished) == 1 else invocation_of(run_id)]
 
 
 def call_and_score(planned: Sequence[ComponentRun], inputs: Inputs, watch: Watch) -> list[Finished]:

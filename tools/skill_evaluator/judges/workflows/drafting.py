@@ -2,10 +2,11 @@
 
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -23,7 +24,15 @@ from skill_evaluator.errors import (
 )
 from skill_evaluator.files import FrozenModel, first_problem, replace_text
 from skill_evaluator.identifiers import NAME_RULE, is_component_name
-from skill_evaluator.judges.prompting.judging import JudgeMode, JudgeRunSize, JudgeSession, JudgeTask
+from skill_evaluator.judges.prompting.judging import (
+    JUDGING,
+    RUNS,
+    JudgeMode,
+    JudgeRunSize,
+    JudgeSession,
+    JudgeTask,
+    read_judge_run,
+)
 from skill_evaluator.judges.prompting.questions import Form, load_prompt, mark_of
 from skill_evaluator.judges.prompting.reading import Unscored, last_valid_verdict, text_of
 from skill_evaluator.judges.workflows import requests
@@ -36,6 +45,7 @@ from skill_evaluator.library.reading import yaml_text
 from skill_evaluator.library.rubrics import USUAL_METHOD, Rubric, RubricLevels
 from skill_evaluator.library.scenarios import SLOT, new_family, write_family
 from skill_evaluator.library.tables import CaseRows
+from skill_evaluator.runner.journal import answered_calls
 from skill_evaluator.runner.schedule import Replicate
 from skill_evaluator.runner.session import Watch
 from skill_evaluator.text import canonical_json, digest, listed
@@ -231,6 +241,9 @@ def draft_cases(request: requests.CasesDraftRequest, watch: Watch | None = None)
     session = JudgeSession.of(request.calling(request.model), watch)
     if request.dry_run:
         return session.size(task)
+    if folder := _killed_run(session, task):
+        print(f"continuing {folder}: its drafts were not written", file=sys.stderr)
+        session = replace(session, request=replace(session.request, judge_run=str(folder)))
     judged = session.ask(task)
     for part in judged.runs:
         for replicate in part.answers.values():
@@ -241,6 +254,18 @@ def draft_cases(request: requests.CasesDraftRequest, watch: Watch | None = None)
         reasons = [f"{count} × {reason}" for reason, count in drafted.left_out.items()]
         raise NoAnswerError(f"{request.model} drafted no case that can be used: {listed(reasons, 3)}")
     return drafted
+
+
+def _killed_run(session: JudgeSession, task: JudgeTask) -> Path | None:
+    """Return the folder of an unfinished judge run with the same questions, or None. Its drafts were not written."""
+    planned = session.planned(task)
+    for path in session.request.out.glob(f"*/{JUDGING}"):
+        with suppress(JudgeError):
+            earlier = read_judge_run(path.parent)
+            answered = [len(answered_calls(folder)) for folder in (path.parent / RUNS).glob("*")]
+            if earlier.mode == "cases" and 0 < sum(answered) < len(task.items) and not planned.changes_since(earlier):
+                return path.parent
+    return None
 
 
 def _task(component: Component, existing: Sequence[Case], request: requests.CasesDraftRequest) -> JudgeTask:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.support.chat_server import notice
-from tests.support.library import SKILL, Ended, Library
+from tests.support.library import SKILL, Ended, Library, read
 
 SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -154,3 +154,12 @@ def test_run_of_a_version_without_order_is_explained(library: Library) -> None:
     manifest = library.run_folder() / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"1.0.0"', '"7"'))
     assert f"\n{SKILL} 7\n" in explain(library, "--case", "alpha").out
+
+
+def test_draft_is_not_the_newest_version(library: Library) -> None:
+    answered(library, {"title": "alpha", "year": 2024}, ["{}"])
+    library.evaluate_here("--draft", "--replicates", "1")
+    manifests = library.results.glob("*/manifest.json")
+    draft = next(path.parent.name for path in manifests if read(path).get("draft"))
+    out = library.call("explain", draft, "--case", "alpha").out
+    assert f"\n{SKILL} 1.0.0 (draft); the newest recorded version is 1.0.0\n" in out

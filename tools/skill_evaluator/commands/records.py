@@ -202,7 +202,7 @@ def explain(options: ExplainOptions) -> int:
         newest = ship = ""
         with suppress(LeaderboardError):  # outputs are also shown if a record cannot be read
             recorded = library.recorded(manifest.skill)
-            newest = recorded.newest_version or manifest.skill_version
+            newest = recorded.newest_version or manifest.skill_version * (not manifest.draft)
             ship = recorded.ship_words()
         return explanation_page(explained, manifest, cli.words_of(options), newest=newest, ship=ship)
 

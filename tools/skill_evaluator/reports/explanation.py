@@ -51,6 +51,8 @@ def explanation_page(
     newest = newest if semver.Version.is_valid(version) else ""  # other versions have no order
     shown = max(version, newest, key=precedence) if newest else version
     state = ": the newest version" if shown == version else f": an earlier version; the newest is {shown}"
+    if manifest.draft:
+        state = f"; the newest recorded version is {newest}"
     if shown == version and not any(output.answer.outcome == SCORED for view in views for output in view.outputs):
         following = AGAIN.format(reader.command("evaluate", component))
     elif shown == version and wrong:
@@ -59,7 +61,7 @@ def explanation_page(
     else:
         compare = reader.command("compare", component, "--candidate", shown)
         following = f"compare {shown} with the version before: {compare}"
-    verdict = f"{component} {version}{state * bool(newest)}"
+    verdict = f"{component} {version}{' (draft)' * manifest.draft}{state * bool(newest)}"
     closing = ComparisonSummary(verdict=verdict, ship=ship, next=following).closing
     return page_of(manifest.run_id, [Heading(title, level=2), *outputs, *document, *_field_blocks(views), closing])
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.support.chat_server import notice
-from tests.support.library import SKILL, Ended, Library
+from tests.support.library import SKILL, Ended, Library, read
 
 SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -129,3 +129,37 @@ def test_run_is_found_by_folder_or_id(library: Library) -> None:
     assert component.err == f"error: '{SKILL}' is a component: name one of its runs (newest first: {folder.name})\n"
     no_run = library.call("explain", "components", "--case", "alpha")
     assert no_run.err == "error: components is not a run folder: it has no manifest.json\n"
+
+
+def test_newest_version_is_not_claimed_without_a_leaderboard(library: Library) -> None:
+    answered(library, {"title": "alpha", "year": 2024}, ["{}"])
+    board = library.root / "components" / SKILL / "leaderboard.json"
+    assert f"{SKILL} 1.0.0: the newest version\n" in explain(library, "--case", "alpha").out
+    board.write_text("{")
+    out = explain(library, "--case", "alpha").out
+    assert f"\n{SKILL} 1.0.0\n" in out
+    assert "the newest" not in out
+
+
+def test_newest_version_is_named_without_its_record(library: Library) -> None:
+    answered(library, {"title": "alpha", "year": 2024}, ["{}"])
+    earlier = library.run_folder().name
+    board = library.root / "components" / SKILL / "leaderboard.json"
+    board.write_text(board.read_text().replace('"1.0.0"', '"1.1.0"').replace(earlier, f"{earlier}-later"))
+    assert f"{SKILL} 1.0.0: an earlier version; the newest is 1.1.0\n" in explain(library, "--case", "alpha").out
+
+
+def test_run_of_a_version_without_order_is_explained(library: Library) -> None:
+    answered(library, {"title": "alpha", "year": 2024}, ["{}"])
+    manifest = library.run_folder() / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"1.0.0"', '"7"'))
+    assert f"\n{SKILL} 7\n" in explain(library, "--case", "alpha").out
+
+
+def test_draft_is_not_the_newest_version(library: Library) -> None:
+    answered(library, {"title": "alpha", "year": 2024}, ["{}"])
+    library.evaluate_here("--draft", "--replicates", "1")
+    manifests = library.results.glob("*/manifest.json")
+    draft = next(path.parent.name for path in manifests if read(path).get("draft"))
+    out = library.call("explain", draft, "--case", "alpha").out
+    assert f"\n{SKILL} 1.0.0 (draft); the newest recorded version is 1.0.0\n" in out

@@ -1,11 +1,15 @@
 """The pages of judge runs: they have the figures of the results, no judged text, and no external mark-up."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from skill_evaluator.display import number
+from skill_evaluator.judges.modes.regression import RegressionResults
+from skill_evaluator.judges.modes.run_outputs import judged_words
+from skill_evaluator.judges.modes.scoring import ScoreResults
 
 from tests.judges.review.review_page import chromium
 from tests.site.conftest import serious
@@ -108,6 +112,18 @@ def test_unreadable_judge_runs_do_not_hide_other_runs(judged: JudgedSite, tmp_pa
     assert f"No results yet: {folders['score'].name}." in index
     assert list(listed(site)) == ["regressions"]
     assert not (site.root / "site" / "judges" / f"{folders['score'].name}.html").exists()
+
+
+def test_judged_run_without_its_folder_is_named_by_its_record(judged: JudgedSite, tmp_path: Path) -> None:
+    site = judged.copy(tmp_path)
+    results = site.results_of("regression")
+    title = judged_words(RegressionResults.model_validate(results), site.root / "components")
+    assert title == f"{SKILL} 1.0.0 (draft) against 1.0.0 with recorded"
+    shutil.rmtree(site.results)
+    assert judged_words(RegressionResults.model_validate(results), site.root / "components") == title
+    results["judging"]["source"] = "a**b"
+    of_source = ScoreResults.model_validate({**site.results_of("score"), "judging": results["judging"]})
+    assert judged_words(of_source, site.root / "components") == f"{SKILL} a**b with unknown model"
 
 
 @pytest.fixture(scope="module")

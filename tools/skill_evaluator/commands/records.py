@@ -202,7 +202,8 @@ def explain(options: ExplainOptions) -> int:
         newest = ship = ""
         with suppress(LeaderboardError):  # outputs are also shown if a record cannot be read
             recorded = library.recorded(manifest.skill)
-            newest, ship = recorded.newest_version, recorded.ship_words()
+            newest = recorded.newest_version or manifest.skill_version * (not manifest.draft)
+            ship = recorded.ship_words()
         return explanation_page(explained, manifest, cli.words_of(options), newest=newest, ship=ship)
 
     print_page(options.format, json=lambda: explanation_json(explained, manifest), page=page, full=options.full)

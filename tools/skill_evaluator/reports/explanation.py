@@ -6,6 +6,8 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
+import semver
+
 from skill_evaluator.checks import Check
 from skill_evaluator.comparing.comparison import ComparedLeaf
 from skill_evaluator.comparing.declarations import compared_as
@@ -37,14 +39,17 @@ _MAX_VALUES = 8  # changed values of a case
 def explanation_page(
     views: Sequence[CaseView], manifest: Manifest, folders: Sequence[str], *, newest: str = "", ship: str = ""
 ) -> Page:
-    """Build the page of a case, or of a field in several cases. `newest` is the highest measured version."""
+    """Build the page of a case, or of a field in several cases. `newest` is the highest measured version, or ""."""
     component, version, reader = manifest.skill, manifest.skill_version, Reader(folders=folders)
     title = Cell(f"{component} {version} · {manifest.model_id} · run {manifest.run_id}", code=True)
     outputs = _output_blocks(views[0], manifest) if len(views) == 1 else ()
     document = _text_blocks(views[0].case.shown_as, views[0].case.document) if len(views) == 1 else ()
     wrong = [at for view in views for at, values in view.fields.items() if any(_differs(leaf) for leaf, _ in values)]
-    shown = max(version, newest or version, key=precedence)
-    state = "the newest version" if shown == version else f"an earlier version; the newest is {shown}"
+    newest = newest if semver.Version.is_valid(version) else ""  # other versions have no order
+    shown = max(version, newest, key=precedence) if newest else version
+    state = ": the newest version" if shown == version else f": an earlier version; the newest is {shown}"
+    if manifest.draft:
+        state = f"; the newest recorded version is {newest}"
     if shown == version and not any(output.answer.outcome == SCORED for view in views for output in view.outputs):
         following = AGAIN.format(reader.command("evaluate", component))
     elif shown == version and wrong:
@@ -53,7 +58,8 @@ def explanation_page(
     else:
         compare = reader.command("compare", component, "--candidate", shown)
         following = f"compare {shown} with the version before: {compare}"
-    closing = ComparisonSummary(verdict=f"{component} {version}: {state}", ship=ship, next=following).closing
+    verdict = f"{component} {version}{' (draft)' * manifest.draft}{state * bool(newest)}"
+    closing = ComparisonSummary(verdict=verdict, ship=ship, next=following).closing
     return page_of(manifest.run_id, [Heading(title, level=2), *outputs, *document, *_field_blocks(views), closing])
 
 

@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from skill_evaluator.errors import JudgeError, LeaderboardError, RunError
+from skill_evaluator.identifiers import is_file_name
 from skill_evaluator.judges.modes.regression import RegressionItem, RegressionResults
 from skill_evaluator.judges.modes.results import ModeResults
 from skill_evaluator.judges.prompting.criteria import NamedRubric
@@ -15,8 +16,8 @@ from skill_evaluator.library.cases import Case, load_cases, parse_case_output
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.records import pinned
-from skill_evaluator.records.record import read_record
-from skill_evaluator.runner.journal import find_run, outcomes, read_component_manifest, slug
+from skill_evaluator.records.record import Record, read_record
+from skill_evaluator.runner.journal import MANIFEST, Manifest, find_run, outcomes, read_component_manifest, slug
 from skill_evaluator.text import digest, listed
 
 NOT_APPLICABLE = "not applicable to the model"  # skipped by plan, so no review is required
@@ -43,13 +44,16 @@ def judged_words(results: ModeResults, components: Path) -> str:
 
 def _run_title(run_id: str, components: Path) -> tuple[str, str]:
     """Return the version and the model of a run. If its files are not found, its id takes the place of the version."""
-    with suppress(RunError):
-        manifest = read_component_manifest(find_run(run_id, components))
-        return f"{manifest.skill_version}{' (draft)' * manifest.draft}", manifest.model_id
-    for path in components.glob(f"*/evals/records/{run_id}.json"):
+    name = run_id if is_file_name(run_id) else ""  # no pattern
+    found: Manifest | Record | None = None
+    for path in components.glob(f"*/evals/results/{name}/{MANIFEST}"):
+        with suppress(RunError):
+            found = read_component_manifest(path.parent)
+    for path in () if found else components.glob(f"*/evals/records/{name}.json"):
         with suppress(LeaderboardError):
-            record = read_record(path)
-            return record.skill_version, record.model_id
+            found = read_record(path)
+    if found is not None:
+        return f"{found.skill_version}{' (draft)' * found.draft}", found.model_id
     return run_id, "unknown model"
 
 

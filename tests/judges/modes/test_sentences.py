@@ -1,10 +1,15 @@
 """Judged sentences: votes, the votes that settle a sentence, and injected instructions."""
 
 import json
+import tracemalloc
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from skill_evaluator.judges.modes.sentences import SentencesItem, Vote, settled_by, votes_on
+from skill_evaluator.judges.modes.sentences import SentencesItem, Vote, judge_estimate, settled_by, votes_on
+from skill_evaluator.library.config import Model
+from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.providers.base import Completion
 from skill_evaluator.runner.schedule import Call, Replicate
 
@@ -95,3 +100,16 @@ def test_injected_sentence_stays_one_sentence_between_its_tags(order: str) -> No
     assert len(inside.splitlines()) == 3  # the mark, and two sentences
     assert question.dialogue[0].text.count("</judged_sentences ") == 1
     assert order not in question.system
+
+
+def test_estimate_keeps_one_question_of_maximum_length_at_a_time() -> None:
+    model = Model.model_validate({"id": "m", "provider": "openai", "params": {"max_output_tokens": 10_000}})
+    cases: Any = [SimpleNamespace(document=f"{n}", sentences={"polite": "It is polite."}) for n in range(40)]
+    judge_estimate(model, PROVIDERS["openai"], cases[:1], model, 1)  # reads the prompt
+    tracemalloc.start()
+    try:
+        judge_calls = judge_estimate(model, PROVIDERS["openai"], cases, model, 1)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (judge_calls.calls, peak < 1_000_000) == (120, True)

@@ -136,7 +136,7 @@ def judge_estimate(
     longest = "x" * (_CHARACTERS_PER_TOKEN * model.params.max_output_tokens)
     shown = [(case.document, case.sentences) for case in cases if case.sentences]
     items = [SentencesItem(input=document, output=longest, sentences=sentences) for document, sentences in shown]
-    questions = [question for item in items if (question := votes_on(item, {}, 0).question)]
+    questions = (question for item in items if (question := votes_on(item, {}, 0).question))
     sizes = {question.case_id: size_of(question) for question in questions}
     return estimate(sizes, judge, kind, replicates * MAX_VOTES)
 

@@ -241,9 +241,9 @@ def draft_cases(request: requests.CasesDraftRequest, watch: Watch | None = None)
     session = JudgeSession.of(request.calling(request.model), watch)
     if request.dry_run:
         return session.size(task)
-    if folder := _killed_run(session, task):
-        print(f"continuing {folder}: its drafts were not written", file=sys.stderr)
-        session = replace(session, request=replace(session.request, judge_run=str(folder)))
+    if killed := _killed_run(session, task):
+        print(f"continuing {killed}: its drafts were not written", file=sys.stderr)
+        session = replace(session, request=replace(session.request, judge_run=str(killed)))
     judged = session.ask(task)
     for part in judged.runs:
         for replicate in part.answers.values():

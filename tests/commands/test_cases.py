@@ -293,7 +293,7 @@ def test_unavailable_fixtures_are_refused_in_one_line(elsewhere: Elsewhere) -> N
     elsewhere.data.git("push", "-q", "origin", "main")
     refused: tuple[tuple[dict[str, str], str], ...] = (
         ({"ref": "mian"}, "couldn't find remote ref mian; see `fixtures` in settings.yaml and your access"),
-        ({"path": "../data"}, "'../data' is not a folder inside that repository at fixtures.path"),
+        ({"path": "../data"}, "'../data' must be relative to the root of that repository, without .. at fixtures.path"),
         ({"path": "out"}, "leads out of"),
         ({"repository": "ext::sh -c touch% pwned"}, "at fixtures.repository"),
     )

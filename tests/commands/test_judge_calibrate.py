@@ -105,7 +105,7 @@ SCORED, SCORE = '{"id": "s", "scores": {"clear": 3}}', '{"id": "s", "judge": "j"
         (
             ITEM,
             json.dumps(verdict(1, 1, 1)),
-            "verdicts.jsonl:1: items.jsonl has no label for item 'p1' (key human or criteria)",
+            "items.jsonl has no label for the items of verdicts.jsonl, such as 'p1' (line 1, key human or criteria)",
         ),
         ('{"id": "s", "scores": {"clear": 11}}', SCORE, "got 11 at scores.clear[0]"),
     ],

@@ -78,8 +78,8 @@ class InitRequest:
 
     folder: Path = argument("The root folder of the repository.", Path())
     name: str | None = option("Write an example component of this name, with one case.", metavar="NAME")
-    adopt: bool = flag("Find existing prompts and propose the files they need.")
-    yes: bool = flag("With --adopt: write the files without confirmation.")
+    adopt: bool = flag("Find existing prompts; write the files that they need.")
+    yes: bool = flag("With --adopt: write the files without asking.")
     workflows: bool = flag("Also write GitHub workflows.")
     keyless: bool = flag("With --workflows: log in without API keys (`auth: oidc`).")
     audit: bool = flag("Also write scenarios for an audit.")

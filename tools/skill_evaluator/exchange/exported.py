@@ -104,7 +104,7 @@ class ExportRequest(ComponentsOption, ConfigOption):
     sources: tuple[str, ...] = argument("Components, runs or records (junit: components); default: all.", (), "SOURCE")
     to: Literal["csv", "jsonl", "junit"] = option("The output format.", "csv")
     table: Literal["records", "cases", "leaves"] = option(
-        "One row per run (records), output (cases), value (leaves).", "records"
+        "Rows: runs; outputs (cases); or fields of cases (leaves).", "records"
     )
     out: Path | None = option("The output file; default: stdout.", metavar="FILE")
     models: OnlyModels = ()

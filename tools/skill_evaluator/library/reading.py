@@ -60,7 +60,7 @@ class FixturesElsewhere(StrictModel):
     @classmethod
     def _is_inside(cls, path: str) -> str:
         if path.startswith("/") or ".." in Path(path).parts:
-            raise ValueError(f"'{path}' is not a folder inside that repository")
+            raise ValueError(f"'{path}' must be relative to the root of that repository, without ..")
         return path
 
 

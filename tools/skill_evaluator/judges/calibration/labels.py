@@ -146,7 +146,8 @@ def read_verdicts(path: Path, labels: Labels) -> list[StoredLine]:
             unlabelled.setdefault(line.id, (number, keys))
     for name, (number, keys) in unlabelled.items():
         if not verdicts:
-            raise JudgeError(f"{path}:{number}: {labels.path} has no label for item '{name}' (key {keys})")
+            where = f"'{name}' (line {number}, key {keys})"
+            raise JudgeError(f"{labels.path} has no label for the items of {path}, such as {where}")
     if unlabelled:
         print(f"{counted(len(unlabelled), 'item')} of {path} without a label in {labels.path} skipped", file=sys.stderr)
     return verdicts

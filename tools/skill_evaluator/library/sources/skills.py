@@ -369,7 +369,7 @@ def _expected_skill(row: Row, owner: str | None, names: Mapping[str, str], *, of
     if not isinstance(fires, bool):
         raise ValueError("its should_trigger is neither true nor false")
     if owner is None:
-        raise ValueError("it names no skill")
+        raise ValueError("it and its file name no skill for should_trigger")
     return {"equals" if fires else "not_equals": owner}
 
 

@@ -386,6 +386,7 @@ class Step(FrozenModel):
     """The verdict on a version against the version `before` it. `falls` has the lost fields and their drops.
 
     `fell_most` names the field that fell most and its scores. `worse_cases` has up to three cases that got worse.
+    `regressed_since`: only the change since the accepted version is *regressed*.
     """
 
     before: str
@@ -398,6 +399,7 @@ class Step(FrozenModel):
     worse_cases: list[str] = Field(default=[], exclude_if=lambda names: not names)
     fell_most: str = Field(default="", exclude_if=lambda text: not text)
     since_accepted: SinceAccepted | None = None
+    regressed_since: bool = Field(default=False, exclude=True)
 
     @property
     def why(self) -> str:
@@ -417,6 +419,7 @@ class Step(FrozenModel):
             q=primary.q if primary else None,
             fell_most="" if fell is None else f"{fell.metric or WHOLE} {arrow(fell.baseline, fell.candidate)}",
             worse_cases=model.cases.worse[:_MAX_CASES],
+            regressed_since=model.only_since_accepted is not None,
         )
 
 

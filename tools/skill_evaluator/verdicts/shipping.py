@@ -510,23 +510,27 @@ class History(FrozenModel):
     def newest_words(self) -> str:
         """The worst verdict of the models on the highest version, and the worst since the accepted version.
 
-        A text. The second part is left out if no model has one; without a lower version the text says so.
+        A text. The second part is left out if no model has one, and the first if the models only regressed since the
+        accepted version. Without a lower version the text says so.
         """
         steps = {name: step for name, step in self.newest_steps.items() if step is not None}
         if not steps:
             return "there is no lower version to judge it against"
         verdict = min((step.verdict for step in steps.values()), key=WORST_FIRST.index)
         worst = {name: step for name, step in steps.items() if step.verdict == verdict}
-        step = next(iter(worst.values()))
+        fell = {name: step for name, step in worst.items() if not step.regressed_since}
+        step = next(iter((fell or worst).values()))
         changes = [(name, one.since_accepted) for name, one in steps.items() if one.since_accepted is not None]
         changes.sort(key=lambda change: WORST_FIRST.index(change[1].verdict))
-        text = f"{verdict} against {step.before} with {listed(list(worst), 2)}"
+        text = f"{verdict} against {step.before} with {listed(list(fell), 2)}"
         if step.fell_most and step.verdict in ("regressed", "inconclusive"):
             text += f", most in field {step.fell_most}"
         if not changes:
             return text
         since = changes[0][1]
         named = [name for name, one in changes if (one.verdict, one.version) == (since.verdict, since.version)]
+        if not fell:
+            return f"{since.verdict} since {since.version} with {listed(named, 2)}"
         text += f"; {since.verdict} since {since.version}"
         return f"{text} with {listed(named, 2)}" if len(steps) > 1 else text
 

@@ -81,6 +81,39 @@ def test_fixed_regression_is_below_the_newest_version(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("newest", "verdicts", "line", "ship"),
+    [
+        (
+            WORSE,
+            "▼ regressed since 1.0.0",
+            "▼ regressed m 1.2.0 of",
+            "to ship: 1.0.0 with m (1.2.0: regressed since 1.0.0 with m)",
+        ),
+        (
+            RIGHT,
+            "▲ improved since 1.1.0 = unchanged since 1.0.0",
+            "▲ improved m 1.2.0 since 1.1.0 of",
+            "to ship: 1.2.0 with m (improved against 1.1.0 with m; unchanged since 1.0.0)",
+        ),
+    ],
+)
+def test_verdict_names_the_baseline_that_it_is_against(
+    newest: dict[str, list[float]], verdicts: str, line: str, ship: str, tmp_path: Path
+) -> None:
+    library = Library(tmp_path)
+    keep(library, a_run("1.0.0", 1, RIGHT), a_run("1.1.0", 2, WORST), a_run("1.2.0", 3, newest))
+    assert library.call("accept", SKILL, "1.0.0", "--reason", "good", "--by", "A Reader").code == 0
+    site = built_site(library)
+    heading = site_page(site, f"verdicts/{SKILL}/1.2.0.html").select_one("section.card h2")
+    assert words(heading) == f"1.2.0 with m {verdicts}"
+    advice = words(site_page(site, f"verdicts/{SKILL}/1.2.0.html").select_one(".advice"))
+    assert advice.startswith(ship)
+    change = site_page(site, "changes.html").select_one("li.change")
+    assert words(change).startswith(line)
+    assert words(change.select_one(".figures")).startswith("since 1.0.0: ")
+
+
+@pytest.mark.parametrize(
     ("usable", "alarm", "reason"), [(0.0, True, "could not be measured"), (None, False, "not finished")]
 )
 def test_unreadable_outputs_are_an_alarm_but_unfinished_run_is_not(

@@ -345,12 +345,15 @@ def _verdicts_since(status: ComponentStatus) -> Iterator[tuple[str, str]]:
 
 
 def _step_verdicts(step: Step | None) -> list[tuple[str, str]]:
-    """Return a step's verdicts with their baselines: the previous version, and the accepted one if it is another."""
+    """Return a step's verdicts with their baselines: the previous version, and the accepted one if it is another.
+
+    Only the accepted version is a baseline if the step is *regressed* only since that version.
+    """
     if step is None:
         return [("first", "")]
     since = step.since_accepted
     later = [] if since is None or since.version == step.before else [(str(since.verdict), since.version)]
-    return [(step.verdict, step.before), *later]
+    return later if later and step.regressed_since else [(step.verdict, step.before), *later]
 
 
 def _unmeasured_runs(status: ComponentStatus, rows: Sequence[Row]) -> tuple[list[str], bool]:

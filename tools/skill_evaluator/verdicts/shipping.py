@@ -386,6 +386,7 @@ class Step(FrozenModel):
     """The verdict on a version against the version `before` it. `falls` has the lost fields and their drops.
 
     `fell_most` names the field that fell most and its scores. `worse_cases` has up to three cases that got worse.
+    `regressed_since`: only the change since the accepted version is *regressed*.
     """
 
     before: str
@@ -398,6 +399,7 @@ class Step(FrozenModel):
     worse_cases: list[str] = Field(default=[], exclude_if=lambda names: not names)
     fell_most: str = Field(default="", exclude_if=lambda text: not text)
     since_accepted: SinceAccepted | None = None
+    regressed_since: bool = Field(default=False, exclude=True)
 
     @property
     def why(self) -> str:
@@ -417,6 +419,7 @@ class Step(FrozenModel):
             q=primary.q if primary else None,
             fell_most="" if fell is None else f"{fell.metric or WHOLE} {arrow(fell.baseline, fell.candidate)}",
             worse_cases=model.cases.worse[:_MAX_CASES],
+            regressed_since=model.only_since_accepted is not None,
         )
 
 
@@ -507,24 +510,27 @@ class History(FrozenModel):
     def newest_words(self) -> str:
         """The worst verdict on the highest version, and the worst since the accepted version, as text.
 
-        The second part is omitted if no model was compared with the accepted version. If there is no lower version,
-        the text says only that.
+        The second part is omitted if no model was compared with the accepted version, the first if the models
+        regressed only since the accepted version. If there is no lower version, the text says only that.
         """
         steps = {name: step for name, step in self.newest_steps.items() if step is not None}
         if not steps:
             return "there is no lower version to judge it against"
         verdict = min((step.verdict for step in steps.values()), key=WORST_FIRST.index)
         worst = {name: step for name, step in steps.items() if step.verdict == verdict}
-        step = next(iter(worst.values()))
+        fell = {name: step for name, step in worst.items() if not step.regressed_since}
+        step = next(iter((fell or worst).values()))
         changes = [(name, one.since_accepted) for name, one in steps.items() if one.since_accepted is not None]
         changes.sort(key=lambda change: WORST_FIRST.index(change[1].verdict))
-        text = f"{verdict} against {step.before} with {listed(list(worst), 2)}"
+        text = f"{verdict} against {step.before} with {listed(list(fell), 2)}"
         if step.fell_most and step.verdict in ("regressed", "inconclusive"):
             text += f", most in field {step.fell_most}"
         if not changes:
             return text
         since = changes[0][1]
         named = [name for name, one in changes if (one.verdict, one.version) == (since.verdict, since.version)]
+        if not fell:
+            return f"{since.verdict} since {since.version} with {listed(named, 2)}"
         text += f"; {since.verdict} since {since.version}"
         return f"{text} with {listed(named, 2)}" if len(steps) > 1 else text
 

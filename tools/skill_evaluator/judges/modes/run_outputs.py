@@ -45,15 +45,15 @@ def judged_words(results: ModeResults, components: Path) -> str:
 def _run_title(run_id: str, components: Path) -> tuple[str, str]:
     """Return the version and the model of a run. If its files are not found, its id takes the place of the version."""
     name = run_id if is_file_name(run_id) else ""  # no pattern
-    found: Manifest | Record | None = None
+    run: Manifest | Record | None = None
     for path in components.glob(f"*/evals/results/{name}/{MANIFEST}"):
         with suppress(RunError):
-            found = read_component_manifest(path.parent)
-    for path in () if found else components.glob(f"*/evals/records/{name}.json"):
+            run = read_component_manifest(path.parent)
+    for path in () if run else components.glob(f"*/evals/records/{name}.json"):
         with suppress(LeaderboardError):
-            found = read_record(path)
-    if found is not None:
-        return f"{found.skill_version}{' (draft)' * found.draft}", found.model_id
+            run = read_record(path)
+    if run is not None:
+        return f"{run.skill_version}{' (draft)' * run.draft}", run.model_id
     return run_id, "unknown model"
 
 

@@ -69,10 +69,7 @@ def page_chart(chart: Any, name: str, *, narrowed: bool) -> PageChart:
 
 
 def page_svg(chart: Any, name: str, width: int | None = None) -> Markup:
-    """Draw a chart in the colours of an HTML page, without a title. Each mark has its label as a tooltip.
-
-    `width` is in pixels; None keeps the width of the chart.
-    """
+    """Draw a chart in the colours of an HTML page, without a title and `width` pixels wide. Each mark has a tooltip."""
     spec = chart.to_dict(validate=False)
     spec.pop("title", None)
     if width is not None:

@@ -95,10 +95,7 @@ def _text_blocks(title: str, text: str) -> Iterator[Block]:
 
 
 def _cut_tables(summary: str, whole: Sheet, short: Sheet | None = None) -> Iterator[Block]:
-    """Yield a short table with the whole table collapsed, or only the whole one if both are equal.
-
-    The default of `short` is `whole` with its cells cut.
-    """
+    """Yield `short` with `whole` collapsed, or only `whole` if equal. By default, `short` is `whole` with cut cells."""
     cut_rows = [[replace(cell, text=abridged(cell.text)) for cell in row] for row in whole.rows]
     brief = short or replace(whole, rows=cut_rows)
     more = len(whole.rows) - len(brief.rows)

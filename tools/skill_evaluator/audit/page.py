@@ -163,17 +163,14 @@ def _conclusion(result: AuditResult) -> Iterator[Line]:
     others = f", those of {listed(unsettled, _MAX_SAFE_DEFAULTS)} are not" if settled and unsettled else ""
     yield Line(sure + others)
     if unsettled:
-        names, more = listed(unsettled, _MAX_SAFE_DEFAULTS), _questions_text(result)
+        names = listed(unsettled, _MAX_SAFE_DEFAULTS)
+        questions = max((used.questions or 0 for used in result.used), default=0)
+        more = f"more than {counted(questions, 'question')} per benchmark" if questions else "more questions"
         yield Line(f"next: settle the grades of {names} with {more}: `skill-evaluator audit run --questions N`")
     elif len(result.cohort) < 2:
         yield Line("next: audit at least two models, because grades are relative: `skill-evaluator audit run`")
     else:
         yield Line("next: compare the models on your own cases: `skill-evaluator leaderboard`")
-
-
-def _questions_text(result: AuditResult) -> str:
-    questions = max((used.questions or 0 for used in result.used), default=0)
-    return f"more than {counted(questions, 'question')} per benchmark" if questions else "more questions"
 
 
 def _advice(regime: Regime) -> str:

@@ -24,7 +24,7 @@ from skill_evaluator.files import FrozenModel, read_text
 from skill_evaluator.library.prompts import Message, Prompt
 from skill_evaluator.records.record import CaseRecord, Record
 from skill_evaluator.runner.journal import ComponentRun, RunSize, answered_calls, input_digests, new_runs
-from skill_evaluator.runner.prices import CostEstimate, estimate, input_sizes
+from skill_evaluator.runner.prices import estimate, input_sizes
 from skill_evaluator.runner.schedule import refuse_amounts
 from skill_evaluator.runner.session import Watch
 from skill_evaluator.stats import ROUNDING, rounded, total_or_none
@@ -208,7 +208,10 @@ def mutate(request: MutationRequest, watch: Watch) -> MutationResult:
     runs = _runs(inputs, request.replicates, mutants)
     if request.dry_run:
         results = [MutantResult.view(mutant) for mutant in mutants]
-        estimates = [_estimate(run, inputs) for run in runs]
+        estimates = []
+        for run in runs:
+            sizes = input_sizes(run.component, [case for case in inputs.cases if case.id in run.manifest.cases])
+            estimates.append(estimate(sizes, run.model, inputs.kinds[run.model.provider], run.manifest.replicates))
         calls, cost = sum(each.calls for each in estimates), total_or_none(each.cost_upper_usd for each in estimates)
     else:
         if inputs.models[0].provider == "replay":
@@ -280,11 +283,6 @@ def _runs(inputs: Inputs, replicates: int, mutants: Sequence[Mutant]) -> list[Co
 
 def _run_id(mutant: Mutant) -> str:
     return f"{mutant.id}-{mutant.prompt.digest[-8:]}"
-
-
-def _estimate(run: ComponentRun, inputs: Inputs) -> CostEstimate:
-    sizes = input_sizes(run.component, [case for case in inputs.cases if case.id in run.manifest.cases])
-    return estimate(sizes, run.model, inputs.kinds[run.model.provider], run.manifest.replicates)
 
 
 def _decide(mutants: Sequence[Mutant], records: Mapping[str, Record], inputs: Inputs) -> list[MutantResult]:

@@ -129,3 +129,15 @@ def test_run_is_found_by_folder_or_id(library: Library) -> None:
     assert component.err == f"error: '{SKILL}' is a component: name one of its runs (newest first: {folder.name})\n"
     no_run = library.call("explain", "components", "--case", "alpha")
     assert no_run.err == "error: components is not a run folder: it has no manifest.json\n"
+
+
+def test_ending_compares_the_newest_recorded_version(library: Library) -> None:
+    answered(library, {"title": "alpha"}, ["no idea", "{}"])
+    recorded = explain(library, "--case", "alpha").out
+    assert f"{SKILL} 1.0.0: the newest version\n≠ {SKILL} 1.0.0: nothing to compare with yet; " in recorded
+    prompt = library.root / "components" / SKILL / "prompt.md"
+    prompt.write_text(prompt.read_text().replace("version: 1.0.0", "version: 1.1.0"))
+    library.evaluate_here("--draft", "--replicates", "2")
+    draft = max(path.name for path in library.results.iterdir() if path.is_dir())
+    out = library.call("explain", draft, "--case", "alpha").out
+    assert f"{SKILL} 1.1.0: not recorded\n≠ {SKILL} 1.0.0: " in out

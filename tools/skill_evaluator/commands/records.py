@@ -199,10 +199,12 @@ def explain(options: ExplainOptions) -> int:
     manifest, explained = library.explain(options.run, case=options.case, field=options.field)
 
     def page() -> Page:
-        newest = ship = ""
+        newest, ship = None, ""
         with suppress(LeaderboardError):  # outputs are also shown if a record cannot be read
             recorded = library.recorded(manifest.skill)
-            newest, ship = recorded.newest_version, recorded.ship_words()
+            ship = recorded.ship_words()
+            if recorded.newest_version:
+                newest = recorded.compare(*recorded.choose_runs(None, recorded.newest_version))
         return explanation_page(explained, manifest, cli.words_of(options), newest=newest, ship=ship)
 
     print_page(options.format, json=lambda: explanation_json(explained, manifest), page=page, full=options.full)

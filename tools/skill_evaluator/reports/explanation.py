@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from typing import Any
 
 from skill_evaluator.checks import Check
@@ -15,11 +14,12 @@ from skill_evaluator.metrics.accuracy import text_similarity
 from skill_evaluator.parsing import OutputForm
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import PASSED_FROM, SCORED, check_path, remedy
-from skill_evaluator.reports.summary import AGAIN, ComparisonSummary, Reader
+from skill_evaluator.reports.summary import AGAIN, ComparisonSummary, Reader, conclude, measure_step, try_step
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.scoring.answer_views import AnswerChange, CaseView, ChangedAnswers, DistinctOutput
 from skill_evaluator.scoring.scorer import CheckScore
-from skill_evaluator.text import counted, letters_of, listed
+from skill_evaluator.text import counted, letters_of, listed, ranges
+from skill_evaluator.verdicts.decide.results import ComparisonResult
 
 _MAX_LINES, _MAX_CHARACTERS = 6, 1200
 _MAX_ROWS = 12
@@ -35,25 +35,33 @@ _MAX_VALUES = 8  # changed values of a case
 
 
 def explanation_page(
-    views: Sequence[CaseView], manifest: Manifest, folders: Sequence[str], *, newest: str = "", ship: str = ""
+    views: Sequence[CaseView], manifest: Manifest, folders: Sequence[str], *, newest: ComparisonResult | None, ship: str
 ) -> Page:
-    """Build the page of a run's case, or of one field in several cases; `newest` is the highest measured version."""
+    """Build the page of a run's case, or of one field in several cases; `newest` compares the highest version."""
     component, version, reader = manifest.skill, manifest.skill_version, Reader(folders=folders)
     title = Cell(f"{component} {version} · {manifest.model_id} · run {manifest.run_id}", code=True)
     outputs = _output_blocks(views[0], manifest) if len(views) == 1 else ()
     document = _text_blocks(views[0].case.shown_as, views[0].case.document) if len(views) == 1 else ()
     wrong = [at for view in views for at, values in view.fields.items() if any(_differs(leaf) for leaf, _ in values)]
-    shown = max(version, newest or version, key=precedence)
-    state = "the newest version" if shown == version else f"an earlier version; the newest is {shown}"
+    names = [] if newest is None else [model.candidate.skill_version for model in newest.models]
+    shown = max([version, *names], key=precedence)
+    highest = "the newest version" if version in names else "not recorded"
+    state = highest if shown == version else f"an earlier version; the newest is {shown}"
     if shown == version and not any(output.answer.outcome == SCORED for view in views for output in view.outputs):
         following = AGAIN.format(reader.command("evaluate", component))
     elif shown == version and wrong:
         fields = listed([name_text(path) or WHOLE for path in dict.fromkeys(wrong)], 2)
         following = f"describe {fields} more precisely in the prompt, then run {reader.command('try', component)}"
+    elif newest is None or shown not in names:
+        following = measure_step(component, reader)
+    elif not any(model.baseline for model in newest.models):
+        following = try_step(component, reader)
     else:
         compare = reader.command("compare", component, "--candidate", shown)
         following = f"compare {shown} with the version before: {compare}"
-    closing = ComparisonSummary(verdict=f"{component} {version}: {state}", ship=ship, next=following).closing
+    result = ComparisonSummary(verdict="", next="") if newest is None else conclude(newest, reader)
+    lost = "; ".join(filter(None, (result.verdict, result.lost)))
+    closing = replace(result, verdict=f"{component} {version}: {state}", lost=lost, ship=ship, next=following).closing
     return page_of(manifest.run_id, [Heading(title, level=2), *outputs, *document, *_field_blocks(views), closing])
 
 
@@ -185,16 +193,6 @@ def _option_sheet(view: CaseView) -> Sheet:
 
 def _path_cell(path: str) -> Cell:
     return Cell(name_text(path), code=True) if path else Cell(WHOLE)
-
-
-def ranges(indexes: Sequence[int]) -> str:
-    """Format ascending numbers as ranges.
-
-    >>> ranges([0, 1, 2, 5])
-    '0-2, 5'
-    """
-    runs = [[pair[1] for pair in run] for _, run in groupby(enumerate(indexes), lambda pair: pair[1] - pair[0])]
-    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
 def how_compared(leaf: ComparedLeaf) -> str:

@@ -163,3 +163,15 @@ def test_draft_is_not_the_newest_version(library: Library) -> None:
     draft = next(path.parent.name for path in manifests if read(path).get("draft"))
     out = library.call("explain", draft, "--case", "alpha").out
     assert f"\n{SKILL} 1.0.0 (draft); the newest recorded version is 1.0.0\n" in out
+
+
+def test_ending_compares_the_newest_recorded_version(library: Library) -> None:
+    answered(library, {"title": "alpha"}, ["no idea", "{}"])
+    recorded = explain(library, "--case", "alpha").out
+    assert f"{SKILL} 1.0.0: the newest version\n≠ {SKILL} 1.0.0: nothing to compare with yet; " in recorded
+    prompt = library.root / "components" / SKILL / "prompt.md"
+    prompt.write_text(prompt.read_text().replace("version: 1.0.0", "version: 1.1.0"))
+    library.evaluate_here("--draft", "--replicates", "2")
+    draft = max(path.name for path in library.results.iterdir() if path.is_dir())
+    out = library.call("explain", draft, "--case", "alpha").out
+    assert f"{SKILL} 1.1.0 (draft); the newest recorded version is 1.0.0\n≠ {SKILL} 1.0.0: " in out

@@ -153,7 +153,7 @@ FIVE = (  # by the first words of a command: which version is worse, where, how 
         "explain",
         "receipts 1.1.0: an earlier version; the newest is 1.2.0",
         "wrong date",
-        "fields: 12 right, 4 wrong",
+        "how sure: field_level_f1 +0.188 with example-large on 10 cases",
         "to ship: 1.2.0 with example-large (improved against 1.1.0",
         "compare 1.2.0 with the version before",
     ),

@@ -90,7 +90,7 @@ def test_verdict_comes_first_with_links_to_the_site() -> None:
     parts = (
         "▼ regressed",
         "▼ invoices 1.0.0: regressed",
-        "next: ",
+        "\nnext: ",
         "field or case |",
         "<details>",
         "| metric |",

@@ -303,7 +303,7 @@ def test_incomplete_run_has_version_to_ship_but_no_verdict() -> None:
         update={"complete": False, "stopped": "max_calls: --max-calls is used up"}
     )
     assert lines_of(conclude_first(record, HERE, is_recorded=False, ship="to ship: 1.0.0 with m")) == [
-        f"{record.skill} {record.skill_version}: not measured on {record.n_cases} cases, so there is no verdict",
+        f"{record.skill} {record.skill_version}: not measured on {record.n_cases} cases, so this run has no verdict",
         f"{record.scored} of {record.planned} outputs are scored; stopped by max_calls: --max-calls is used up",
         "to ship: 1.0.0 with m",
         "next: continue the run",

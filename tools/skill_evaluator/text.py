@@ -143,6 +143,16 @@ def listed(names: Sequence[str], max_names: int = 5) -> str:
     return ", ".join(names[:max_names]) + (f" and {len(names) - max_names} more" if len(names) > max_names else "")
 
 
+def ranges(indexes: Sequence[int]) -> str:
+    """Format ascending numbers as ranges.
+
+    >>> ranges([0, 1, 2, 5])
+    '0-2, 5'
+    """
+    runs = [[pair[1] for pair in run] for _, run in groupby(enumerate(indexes), lambda pair: pair[1] - pair[0])]
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
 def nearest(name: str, names: Iterable[str]) -> str:
     """Format the most similar of `names` as `(did you mean 'x'?)`. If none is similar, format all: `(known: x, y)`."""
     choices = sorted(names)

@@ -199,12 +199,14 @@ def explain(options: ExplainOptions) -> int:
     manifest, explained = library.explain(options.run, case=options.case, field=options.field)
 
     def page() -> Page:
-        newest = ship = ""
+        newest, compared, ship = "", None, ""
         with suppress(LeaderboardError):  # outputs are also shown if a record cannot be read
             recorded = library.recorded(manifest.skill)
             newest = recorded.newest_version or manifest.skill_version * (not manifest.draft)
             ship = recorded.ship_words()
-        return explanation_page(explained, manifest, cli.words_of(options), newest=newest, ship=ship)
+            if recorded.newest_version:
+                compared = recorded.compare(*recorded.choose_runs(None, newest))
+        return explanation_page(explained, manifest, cli.words_of(options), newest, compared, ship)
 
     print_page(options.format, json=lambda: explanation_json(explained, manifest), page=page, full=options.full)
     return EXIT_OK

@@ -10,6 +10,7 @@ from skill_evaluator.display import abridged, cost_words, count, interval, numbe
 from skill_evaluator.display.pages import Block, Cell, Fold, ForMedia, Heading, Lines, Page, Section, Sheet, cells_of
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.records.record import served_text
+from skill_evaluator.reports import summary
 from skill_evaluator.reports.comparison import Example, comparison_section, legend_section
 from skill_evaluator.reports.evaluation import forecast_sheet
 from skill_evaluator.reports.summary import MARKS, ComparisonSummary, Reader, amount_words, conclude, tolerance_words
@@ -175,11 +176,8 @@ def _outcome_blocks(outcome: Outcome) -> Iterator[Block]:
         yield "No run was made." if outcome.faults else "Nothing was to be evaluated."
         return
     otherwise = {"complete": _NO_VERDICT, "refused": _REFUSED}
-    by_verdict = by_key(
-        (outcome.verdict_on(run) or otherwise.get(run.status, _NOT_MEASURED), run)
-        for run in outcome.runs
-        if not run.is_baseline
-    )
+    made = [run for run in outcome.runs if not run.is_baseline]
+    by_verdict = by_key((outcome.verdict_on(run) or otherwise.get(run.status, _NOT_MEASURED), run) for run in made)
     tolerance = f", {tolerance_words(*(model for result in outcome.verdicts for model in result.models))}"
     lines = []
     for verdict, text in _MEANINGS.items():
@@ -188,6 +186,14 @@ def _outcome_blocks(outcome: Outcome) -> Iterator[Block]:
             lines.append(f"{text}{tolerance * (verdict == 'unchanged')}: {names}")
     collapsed = (result for result in outcome.verdicts if result.verdict == "unchanged")
     lines += [f"{result.skill}: {amounts}" for result in collapsed if (amounts := amount_words(result))]
+    reader, judged = Reader(in_ci=True), {result.skill for result in (*outcome.verdicts, *outcome.drift)}
+    others = by_key((run.skill, run) for run in made if not outcome.draft and run.skill not in judged)
+    for skill, runs in others.items():
+        open_runs = [run.model_id for run in runs if run.status not in ("complete", "refused")]
+        missing = f"run the missing calls of {listed(open_runs)} (reasons below)"
+        step = missing if open_runs else summary.try_step(skill, reader)
+        board = summary.BOARD.format(reader.command("leaderboard", skill))
+        lines.append(f"{skill}: {board}, with confidence intervals; next: {step}")
     yield Lines(lines, "-")
     statuses = Counter(run.status for run in outcome.runs)
     kinds = ", ".join(f"{statuses[status]} {status}" for status in _STATUSES if statuses[status])

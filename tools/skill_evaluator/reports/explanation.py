@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from typing import Any
 
 import semver
@@ -17,11 +16,12 @@ from skill_evaluator.metrics.accuracy import text_similarity
 from skill_evaluator.parsing import OutputForm
 from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import PASSED_FROM, SCORED, check_path, remedy
-from skill_evaluator.reports.summary import AGAIN, ComparisonSummary, Reader
+from skill_evaluator.reports.summary import AGAIN, ComparisonSummary, Reader, conclude, measure_step, try_step
 from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.scoring.answer_views import AnswerChange, CaseView, ChangedAnswers, DistinctOutput
 from skill_evaluator.scoring.scorer import CheckScore
-from skill_evaluator.text import counted, letters_of, listed
+from skill_evaluator.text import counted, letters_of, listed, ranges
+from skill_evaluator.verdicts.decide.results import ComparisonResult
 
 _MAX_LINES, _MAX_CHARACTERS = 6, 1200
 _MAX_ROWS = 12
@@ -37,9 +37,17 @@ _MAX_VALUES = 8  # changed values of a case
 
 
 def explanation_page(
-    views: Sequence[CaseView], manifest: Manifest, folders: Sequence[str], *, newest: str = "", ship: str = ""
+    views: Sequence[CaseView],
+    manifest: Manifest,
+    folders: Sequence[str],
+    newest: str,
+    compared: ComparisonResult | None,
+    ship: str,
 ) -> Page:
-    """Build the page of a case, or of a field in several cases. `newest` is the highest measured version, or ""."""
+    """Build the page of a case, or of a field in several cases. `newest` is the highest measured version, or "".
+
+    `compared` is the comparison of `newest` with its baseline, and `ship` the advice on the version to ship.
+    """
     component, version, reader = manifest.skill, manifest.skill_version, Reader(folders=folders)
     title = Cell(f"{component} {version} · {manifest.model_id} · run {manifest.run_id}", code=True)
     outputs = _output_blocks(views[0], manifest) if len(views) == 1 else ()
@@ -47,19 +55,27 @@ def explanation_page(
     wrong = [at for view in views for at, values in view.fields.items() if any(_differs(leaf) for leaf, _ in values)]
     newest = newest if semver.Version.is_valid(version) else ""  # other versions have no order
     shown = max(version, newest, key=precedence) if newest else version
-    state = ": the newest version" if shown == version else f": an earlier version; the newest is {shown}"
+    state = ": the newest version" if version == newest else ": not recorded"
+    if shown != version:
+        state = f": an earlier version; the newest is {shown}"
     if manifest.draft:
-        state = f"; the newest recorded version is {newest}"
+        state = f" (draft); the newest recorded version is {newest}"
     if shown == version and not any(output.answer.outcome == SCORED for view in views for output in view.outputs):
         following = AGAIN.format(reader.command("evaluate", component))
     elif shown == version and wrong:
         fields = listed([name_text(path) or WHOLE for path in dict.fromkeys(wrong)], 2)
         following = f"describe {fields} more precisely in the prompt, then run {reader.command('try', component)}"
+    elif compared is None or shown != newest:
+        following = measure_step(component, reader)
+    elif not any(model.baseline for model in compared.models):
+        following = try_step(component, reader)
     else:
         compare = reader.command("compare", component, "--candidate", shown)
         following = f"compare {shown} with the version before: {compare}"
-    verdict = f"{component} {version}{' (draft)' * manifest.draft}{state * bool(newest)}"
-    closing = ComparisonSummary(verdict=verdict, ship=ship, next=following).closing
+    result = ComparisonSummary(verdict="", next="") if compared is None else conclude(compared, reader)
+    lost = "; ".join(filter(None, (result.verdict, result.lost)))
+    verdict = f"{component} {version}{state if newest else ' (draft)' * manifest.draft}"
+    closing = replace(result, verdict=verdict, lost=lost, ship=ship, next=following).closing
     return page_of(manifest.run_id, [Heading(title, level=2), *outputs, *document, *_field_blocks(views), closing])
 
 
@@ -188,16 +204,6 @@ def _option_sheet(view: CaseView) -> Sheet:
 
 def _path_cell(path: str) -> Cell:
     return Cell(name_text(path), code=True) if path else Cell(WHOLE)
-
-
-def ranges(indexes: Sequence[int]) -> str:
-    """Format ascending numbers as ranges.
-
-    >>> ranges([0, 1, 2, 5])
-    '0-2, 5'
-    """
-    runs = [[pair[1] for pair in run] for _, run in groupby(enumerate(indexes), lambda pair: pair[1] - pair[0])]
-    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
 def how_compared(leaf: ComparedLeaf) -> str:

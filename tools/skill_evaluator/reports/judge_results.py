@@ -23,7 +23,7 @@ from skill_evaluator.judges.workflows.judging import JudgedResults
 from skill_evaluator.library.rubrics import USUAL_THRESHOLD
 from skill_evaluator.records.pinned import PinReport
 from skill_evaluator.reports.lint import print_drafted_cases
-from skill_evaluator.reports.summary import ComparisonSummary, Reader
+from skill_evaluator.reports.summary import BOARD, ComparisonSummary, Reader
 from skill_evaluator.runner.prices import AMOUNTS, sum_of
 from skill_evaluator.runner.session import print_resume_command
 from skill_evaluator.stats import by_key
@@ -291,8 +291,7 @@ def judge_outcome(results: JudgeRunResults, components: Path, folders: Sequence[
     else:
         outcome = _conclude_figures(results, judged_words(results, components))
     if skill is not None:
-        board = reader.command("leaderboard", skill)
-        outcome = replace(outcome, ship=f"to ship: {board} names the version and the model, by ground truth")
+        outcome = replace(outcome, ship=f"{BOARD.format(reader.command('leaderboard', skill))}, by ground truth")
     records = [judge.record if isinstance(judge, JudgeResult) else judge.judge for judge in results.judges]
     if any(record is not None and record.stopped for record in records):
         made = counted(sum(record.answered for record in records if record is not None), "answer")

@@ -16,6 +16,7 @@ from skill_evaluator.verdicts.sizing import can_show, profile_doubt
 MARKS = {"regressed": "▼", "improved": "▲", "unchanged": "=", "inconclusive": "?", "incomparable": "≠"}
 STYLES = {"regressed": "bold red", "improved": "bold green", "inconclusive": "yellow", "incomparable": "yellow"}
 AGAIN = "change the prompt or models.yaml, then run {}"
+BOARD = "to ship: {} names the version and the model"
 _READ_NO_CASES = ("accept", "compare", "leaderboard")
 _TIERS = ("critical", "supporting", "advisory")
 _MAX_LOST, _MAX_FELL = 3, 2
@@ -121,7 +122,7 @@ def conclude_first(record: Record, reader: Reader, *, is_recorded: bool, ship: s
             lost = f"{record.scored} of {record.planned} outputs are scored{stopped}"
             advice = [remedy(fault.reason, record.model_id) for fault in record.faults]
             step = next(filter(None, advice), "continue the run")
-        verdict = f"{title}: not measured on {cases}, so there is no verdict"
+        verdict = f"{title}: not measured on {cases}, so this run has no verdict"
         return ComparisonSummary(verdict=verdict, lost=lost, ship=ship, next=step)
     verdict = f"{title}: measured on {cases}; no lower version has a complete run to compare it with"
     if record.scored_nothing:

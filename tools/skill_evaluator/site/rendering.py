@@ -16,10 +16,9 @@ from skill_evaluator import __version__
 from skill_evaluator.display import WHOLE, abridged, amount, count, ends, interval, number, signed, value_text, visible
 from skill_evaluator.display.chart_style import page_chart
 from skill_evaluator.display.pages import Chart, component_address, html_columns, mood_of, page_address, sections_of
-from skill_evaluator.reports.explanation import ranges
 from skill_evaluator.reports.summary import MARKS
 from skill_evaluator.site import MAX_TEXT, POLICY, SiteFolder, cut_name
-from skill_evaluator.text import counted
+from skill_evaluator.text import counted, ranges
 
 _MAX_SHORT_VALUE, _MAX_SETTING = 60, 960  # characters
 _HERE = Path(__file__).parent

@@ -211,7 +211,7 @@ class Workers:
     ) -> Future[Any]:
         """Call `work(*task)` in a worker. Return the future of its result, or of `too_costly()` if it exceeds a limit.
 
-        `times` multiplies the time limit. A task that has not begun by `until` (monotonic clock) is also too costly.
+        `times` multiplies the time limit. A task that has not begun by `until` (monotonic clock) is too costly, too.
         """
         return self._threads.submit(self._do, (times, task), too_costly, until)
 

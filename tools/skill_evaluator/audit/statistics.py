@@ -128,9 +128,9 @@ def quadrants_of(abilities: Floats, fluctuations: Floats) -> list[Quadrant | Non
 
 
 def thresholds_of(fluctuations: Floats, scale: Sequence[str]) -> Thresholds | None:
-    """Return the quartiles of the fluctuations, and the bounds of `scale` if it has more than four grades.
+    """Return the quartiles of the models' fluctuations. Return None for a single model.
 
-    Return None for a single model.
+    If `scale` has more than four grades, also return the upper bound of each grade except the last.
     """
     if len(fluctuations) < 2:
         return None

@@ -62,10 +62,10 @@ class LintRequest(cli.LibraryOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintedLibrary:
-    """The lint results of components; `problems` has all their problems with file and line.
+    """The lint results of components, and their `problems` with file and line.
 
-    `broken` are problems of the settings, `stale` those of workflows that lack lines. `edited` has one per changed
-    file in .github, changed requirements file, and leaderboard of a deleted component.
+    `broken` has the problem of settings.yaml, `stale` that of an outdated workflow. `edited` has a problem per changed
+    .github or requirements file, and per deleted component with records.
     """
 
     components: Sequence[LintResult]
@@ -145,7 +145,7 @@ def _with_judge_key(linted: LintResult, config: Path, configuration: Configurati
 
 
 def _edited(request: LintRequest, repository: Repository, commit: str, folder: str) -> Iterator[Problem]:
-    """Yield a problem per changed file in .github, changed requirements file and leaderboard of a deleted component."""
+    """Yield a problem per changed .github or requirements file, and per deleted component with records."""
     message = "this change edits a file that checks changes; review it before the merge"
     config = repository.relative_path_without_links(request.config)
     for checked, pattern in ((".github", "*"), (config, "requirements*")):

@@ -72,7 +72,7 @@ class CiOptions(cli.ComponentsOption, cli.FixturesOption, cli.ConfigOption):
         return replace(component, version=self.version_of(skill, component.version, component.digests))
 
     def version_of(self, skill: str, version: str, digests: Mapping[str, str]) -> str:
-        """Return `version`. If it is generated, number it by the records here and on the `recorded` branches."""
+        """Return `version`. If it is generated, return the recorded version of the digests, or a new MINOR version."""
         if not (self.recorded and is_generated(version)):
             return version
         repository, board = self.repository, self.components / skill / "leaderboard.json"

@@ -369,7 +369,7 @@ def with_baseline(wanted: PlannedEvaluation, archive: Archive, policy: Policy) -
 
 
 def affordable(wanted: Sequence[PlannedEvaluation], cap_usd: float | None) -> list[PlannedEvaluation]:
-    """Return the evaluations. If the cap is enough only without the baselines, drop them with a warning."""
+    """Drop the baselines, with a warning, if the cap is enough only without them. Otherwise change nothing."""
     reduced = [replace(pair, baseline=None) for pair in wanted]
     without, with_baselines = (
         total_or_none(part.cost_upper_usd for pair in work for _, part in pair.estimates(pair.cases))

@@ -84,7 +84,7 @@ class MemoizedValue:
 
 
 def pairs_by_best(rule: FieldRule, field: Field) -> bool:
-    """Return whether array items are paired by assignment: `best`, or `set` with a tolerance or threshold."""
+    """Return whether items are paired by assignment: `align: best`, or `set` if items have a tolerance or threshold."""
     return rule.align == "best" or (
         rule.align == "set" and field.item.rule is not None and not field.item.rule.exact_equality
     )

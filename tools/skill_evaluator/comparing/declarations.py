@@ -179,9 +179,9 @@ _Visits = Mapping[str, int]
 class SchemaPath:
     """The values that a schema describes at one path; `nodes` are the subschemas for the path.
 
-    `kind` is a comparator's name, `object`, `array of scalars`, `array of objects`, `array by position` (each position
-    has a schema), `array of anything` (items are undeclared) or `any` (undeclared, or the root is an object). A union
-    of text and object is `object`.
+    `kind` is a comparator's name or one of these: `object` (also for a union of text and object), `array of scalars`,
+    `array of objects`, `array by position` (each position has a schema), `array of anything` (undeclared items), `any`
+    (undeclared values, or a root that is an object).
     """
 
     kind: str

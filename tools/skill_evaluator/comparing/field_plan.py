@@ -257,10 +257,10 @@ _MAX_CACHED_FIELDS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldPlan:
-    """The rules of a component by path: `leaves` are compared, `arrays` are aligned. Both are in the schema's order.
+    """The comparison rules of a component by path, in the schema's order: `leaves` for values, `arrays` for arrays.
 
-    `declared`: the paths in evals/datasets.json; the other rules follow the schema. `named`: all paths of the schema.
-    They take precedence over a `*` at the same level, even without a rule. `stars`: paths of rules, cut after each `*`.
+    `declared`: the paths with a rule in evals/datasets.json; the other rules come from the schema. `named`: all paths
+    of the schema. The rule of a `*` path does not apply to them. `stars`: the prefixes of rule paths that end with `*`.
     `numeric_texts`: the paths whose texts in number format, such as "4.75", are numbers.
     """
 

@@ -387,7 +387,7 @@ class ProgramUnderTest(StrictModel):
 
 
 def _globs_pattern(globs: Iterable[str]) -> re.Pattern[str]:
-    """Compile globs: `*` and `?` match within a name, `**` any number of folders, or at the end everything below."""
+    """Compile globs. `*` and `?` match within a name, `**` matches folders. A final `**` matches everything below."""
     patterns = []
     for glob in globs:
         *folders, last_part = re.sub(r"(\*\*/)+", "**/", glob).split("/")
@@ -475,7 +475,7 @@ class FrontMatter(BaseModel):
 
 
 def checked_prompt(text: str, front: FrontMatter, prompt: Prompt, path: Path) -> Prompt:
-    """Return the prompt. For a program, include its watched files in the digest. Raise ComponentError for a fault."""
+    """Check and return a prompt. A program's digest includes its watched files. Raise ComponentError for a fault."""
     _refuse_unfilled(text, front, prompt, path)
     if front.program is not None:
         prompt = replace(prompt, program=_digest_of(front.program, prompt, path))

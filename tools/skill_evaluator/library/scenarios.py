@@ -123,8 +123,8 @@ def named_scenarios(config_dir: Path, names: Iterable[str]) -> list[str]:
 def apply_scenario(component: Component, config_dir: Path, scenario: str | None) -> Component:
     """Return the component under a scenario, or unchanged if it is None. Raise ConfigError if it cannot be applied.
 
-    `SCHEMA_ALONE` replaces the prompt by the schema, or for multiple choice by one sentence. It removes the prompt if
-    the component is of another format, has no schema, and its prompt is plain.
+    `SCHEMA_ALONE` replaces the prompt by the schema. For multiple choice, it replaces the prompt by one sentence. For a
+    plain prompt of another format without a schema, it removes the prompt.
     """
     if scenario is None:
         return component

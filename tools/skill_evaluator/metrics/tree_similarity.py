@@ -43,7 +43,7 @@ class Tree:
     shapes: list[int] = field(default_factory=list)
 
     def tops(self) -> dict[int, int]:
-        """Return the top node of each leftmost path by its leaf. Omit paths of a single node, except the first."""
+        """Map each leaf to the root of the largest subtree that begins with it. Omit single nodes except the first."""
         highest = {node + 1 - size: node for node, size in enumerate(self.sizes)}
         return {leaf: top for leaf, top in sorted(highest.items()) if self.sizes[top] > 1 or not leaf}
 

@@ -157,7 +157,7 @@ def _without_dialect(schema: Schema) -> dict[str, Any]:
 
 
 def sent_schema(request: Request, model: Model) -> dict[str, Any]:
-    """Return the schema to send, in its strict form if the model requires that. Raise ProviderError if it has none."""
+    """Return the output schema, or its strict form if the model requires one. Raise ProviderError if none exists."""
     schema = _without_dialect(request.schema or {})
     if model.structured_output != STRICT:
         return schema

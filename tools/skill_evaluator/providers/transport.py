@@ -239,7 +239,7 @@ class SdkConnection(httpx2.AsyncBaseTransport):
         body: Any = None,
         file: tuple[str, Sequence[Any], str] | None = None,
     ) -> HttpResponse:
-        """Send JSON, or a form with the fields in `body` and a `file` (name, lines of JSON, type).
+        """Send `body` as JSON. Send a `file` (name, lines of JSON, type) in a form with the fields of `body`.
 
         Return the response of any status. Raise the errors of `Http.send`.
         """
@@ -283,7 +283,7 @@ class SdkConnection(httpx2.AsyncBaseTransport):
             remember(token)
 
     def open_client(self, model: Model, key: str | None, open_direct: Callable[[Options], Any], headers: Any) -> None:
-        """Open the client of OpenAI's or Anthropic's SDK, for the vendor's own API or the cloud that `place` names."""
+        """Open the SDK's client for the model's cloud. If the model is not in a cloud, use `open_direct`."""
         options = {"http_client": self.http_client, "default_headers": headers, "max_retries": 0, "timeout": None}
         client = open_direct(options) if self.place is None else cloud_client(model, key, options)
         self.send_by, self.close_by = _requests_of(client), client.close

@@ -271,7 +271,7 @@ class Archive:
 
 
 def _selectable(entries: Iterable[RecordedRun]) -> list[RecordedRun]:
-    """Return the runs newest first, with `edited` set, and without interleaved baselines and superseded attempts."""
+    """Sort the runs newest first and set `edited`. Omit interleaved baselines and partial records of complete runs."""
     newest_first = sorted((entry for entry in entries if not entry.is_baseline), key=order, reverse=True)
     complete = {entry.run_id for entry in newest_first if entry.complete}
     return mark_edited(

@@ -148,7 +148,7 @@ def acceptances_page(skill: str, acceptances: Sequence[Acceptance]) -> Page:
 
 
 def rankings_page(rankings: Sequence[ModelRanking], folders: Sequence[str] = ()) -> Page:
-    """Build the page of rankings. The commands of its next steps end with `folders`, the options of the library."""
+    """Build the page of rankings. The suggested commands end with `folders`, the options of the library."""
     sections = []
     for ranking in rankings:
         following = f"next: {_next_step(ranking, Reader(folders=folders))}"

@@ -147,7 +147,7 @@ def worst_first(result: ComparisonResult) -> list[ModelVerdict]:
 
 
 def largest_fall(model: ModelVerdict) -> float:
-    """Return the largest drop of the critical metrics and the field that fell most, as a number of at most 0."""
+    """Return the largest drop of a critical metric or of the field `fell_most`, as a number of at most 0."""
     differences = [one.difference or 0.0 for one in model.metrics if one.tier == "critical"]
     if model.fell_most is not None:
         differences.append(model.fell_most.difference or 0.0)

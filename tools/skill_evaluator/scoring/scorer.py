@@ -89,7 +89,7 @@ def takes_programs(case: Case) -> bool:
 def _run_programs(case: Case, text: str, answer: Any, scores: CheckScores, until: float) -> dict[str, CheckScore]:
     """Run the python checks that have no score yet, and return all results by check id.
 
-    `answer` is the parsed value. Checks that would start after the time `until` (monotonic clock) score 0.
+    `answer` is the parsed value. A check that has not begun by `until` (monotonic clock) scores 0.
     """
     context = {
         "answer": answer,
@@ -286,8 +286,8 @@ def unparseable(
 class AnswerScorer:
     """Scores texts as outputs of a component's cases, in this process and, if started, in workers.
 
-    A worker's task that has not begun by `until` (monotonic clock) is too costly. A check program that would start
-    after `until` scores 0.
+    `until` (monotonic clock) is a deadline. A worker's task that has not begun by then counts as too costly to score.
+    A check program that has not begun by then scores 0.
     """
 
     def __init__(self, component: Component, cases: Iterable[Case], until: float = math.inf) -> None:
@@ -630,8 +630,8 @@ def open_scores(
 ) -> Iterator[AnswerScorer]:
     """Open a scorer for at most `calls` outputs of these cases, with worker processes if they are needed.
 
-    A worker's task that has not begun by `until` (monotonic clock) is too costly to score. The workers are forked here,
-    so this process must have no other thread and hold no lock.
+    A worker's task that has not begun by `until` (monotonic clock) counts as too costly to score. The workers are
+    forked here, so this process must have no other thread and hold no lock.
     """
     with closing(AnswerScorer(component, cases, until)) as scorer:
         scorer.start_workers(calls)

@@ -512,7 +512,7 @@ class ComparedComponent:
 
 
 def write_comparisons(site: SiteFolder, compared: ComparedComponent) -> None:
-    """Write a page for the comparison of each of the newest versions and of each pair of models."""
+    """Write a comparison page for each of the newest versions with its baseline, and for each pair of models."""
     name = compared.name
     of_versions = ((version, None, result) for version, result in compared.versions.items())
     of_pairs = (("", pair, result) for pair, result in compared.pairs.items())
@@ -534,9 +534,9 @@ def write_comparisons(site: SiteFolder, compared: ComparedComponent) -> None:
 
 
 def _model_entry(compared: ComparedComponent, model: ModelVerdict, pair: tuple[str, str] | None) -> dict[str, Any]:
-    """Return the verdict on a model and its blocks. `spans` has the measures of the chart with their intervals.
+    """Return the template's values for a model on a comparison page: its verdict, chart and blocks.
 
-    The metrics come first, then the fields that changed, the largest loss first.
+    `spans` has the chart's measures and intervals: the metrics, then the changed fields with the largest loss first.
     """
     fields = sorted((field for field in model.fields if field.difference), key=lambda field: field.difference or 0.0)
     drawn = [measure for measure in (*model.metrics, *fields) if measure.difference is not None][:_MAX_DRAWN]

@@ -293,9 +293,9 @@ class RecordedComponent:
     ) -> ComparisonResult | None:
         """Compare complete runs with their default baselines. Return None if no run has a baseline.
 
-        Interleaved baselines among `records` are skipped. The recorded run with the prompt is the candidate for a run
-        with the schema alone. `partial` has the ids of runs of only some cases, which are compared on these cases.
-        `asked_again`: the records are reruns of failed cases. Then anchors and other models do not count.
+        Skip interleaved baselines. A run with the schema alone is the baseline of the recorded run with the prompt.
+        `partial`: the ids of runs with only some cases, which are compared on these cases. `asked_again`: the records
+        are reruns of failed cases. They are compared without anchors and without other models.
         """
         self.archive.add(records)
         chosen = [
@@ -316,11 +316,11 @@ class RecordedComponent:
         return selection.default_baseline(run, self.archive, self.settings.policy)
 
     def pair_of(self, candidate: Record, baseline: RecordedRun | None, *, anchored: bool = True) -> Pair:
-        """Build the pair of a candidate and its baseline. Add the anchor, and the runs to pool with each record.
+        """Build the pair of a candidate and its baseline, with the anchor and the runs to pool with each record.
 
-        The anchor is a run of the accepted version, or else of the lowest comparable version with half of the
-        candidate's cases. There is no anchor if `anchored` is false, if the policy excludes it, or for a run with a
-        scenario. Drafts, and a candidate and baseline that ran interleaved, are not pooled with other runs.
+        The anchor is a run of the accepted version. If there is none, it is a run of the lowest comparable version with
+        half of the candidate's cases. There is no anchor if `anchored` is false, if the policy excludes it, or under a
+        scenario. Drafts and pairs that ran interleaved are not pooled with other runs.
         """
         archive, entry = self.archive, entry_of(candidate)
         skipped = list(selection.skipped_run_notes(archive.entries, entry, baseline))

@@ -209,10 +209,10 @@ def rank_models(
     prompts: Sequence[Pair] = (),
     verdicts: Mapping[str, VerdictName],
 ) -> ModelRanking:
-    """Rank the models of `runs` (one pair without a baseline per model) by the strict mean of the primary metric.
+    """Rank models by the strict mean of the primary metric, on the cases that all of them share.
 
-    The models of `hidden` count in the correction for multiple tests and are not shown. `prompts` has pairs of a run
-    with the schema alone and a run with the prompt. `verdicts` is by model id. Only cases that all models share count.
+    `runs` has a pair without a baseline per model. The models of `hidden` are not shown, but count in the correction
+    for multiple tests. `prompts` pairs runs with the schema alone and with the prompt. `verdicts` is by model id.
     """
     comparable, unlike = _comparable(runs, hidden)
     shared = {pair.candidate.model_id: pair for pair in _on_shared_cases(comparable)}
@@ -440,7 +440,7 @@ class Point(FrozenModel):
 
     @classmethod
     def of(cls, pair: Pair, step: Step | None, primary_metric: str) -> "Point":
-        """Build the point of the version of a pair's candidate."""
+        """Build the point of the candidate's version. Its mean is that of the primary metric."""
         newest = pair.candidate
         scores = [
             comparability.strict_scores(case, primary_metric)

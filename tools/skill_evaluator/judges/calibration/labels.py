@@ -171,13 +171,13 @@ def _unique_lines(path: Path, check: Callable[[Any], LineT]) -> Iterator[tuple[i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """An item with its human labels (`people`) and a judge's verdicts on one criterion.
+    """An item with its human labels (`people`) and a judge's verdicts on one criterion or dimension.
 
-    `requests` has a list for each judged order, with the verdict of each replicate. `verdict` is that of the first
-    replicate: "tie" if the orders differ, None if an order has no verdict that counts.
+    For a criterion, `requests` has the verdicts of all replicates for each order. `verdict` is that of the first
+    replicate. It is "tie" if the orders differ, and None if an order has no verdict that counts.
 
-    For a regression, `requests` has only the majority of each order. `verdict` is 1 (worse), 2 (better), "tie" (same)
-    or "uncertain".
+    For a dimension of a regression, `requests` has one verdict for each order: the majority of the replicates.
+    `verdict` is 1 (worse), 2 (better), "tie" (same) or "uncertain".
     """
 
     line: LabelledPair | ScoredItem | None = None

@@ -136,9 +136,9 @@ def items_from(path: Path, dimensions: Sequence[str] = ()) -> list[ReviewItem]:
 
 
 def select_for_review(judged: Sequence[tuple[ReviewItem, Sequence[str]]], sample: int, seed: int) -> list[ReviewItem]:
-    """Return the items with reasons for review, and `sample` random items of `judged`, each with its reasons.
+    """Return the items with reasons for review, and `sample` random items. Set the reasons of each.
 
-    A pair of `judge regression` with reasons is never among the random items.
+    The random items exclude pairs of `judge regression` with reasons.
     """
     candidates = [item for item, reasons in judged if item.kind != "regression" or not reasons]
     sampled_ids = random.Random(seed).sample([item.id for item in candidates], min(sample, len(candidates)))  # noqa: S311

@@ -190,12 +190,12 @@ _MAX_EXAMPLES, _MAX_EXAMPLE = 5, 2_000  # existing cases that are shown, and cha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftedCases:
-    """Drafted cases (names of files by id), and skipped drafts by reason. `inputs`: those of all cases, old and new."""
+    """The cases that a model drafted, and the number of skipped drafts by reason."""
 
     component: Component
     folder: Path
-    inputs: set[str]
-    cases: dict[str, Sequence[str]] = field(default_factory=dict)
+    inputs: set[str]  # the inputs of all cases, existing and drafted
+    cases: dict[str, Sequence[str]] = field(default_factory=dict)  # names of files by case id
     left_out: Counter[str] = field(default_factory=Counter)
 
     def add(self, replicate: Replicate) -> None:

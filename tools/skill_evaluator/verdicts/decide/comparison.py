@@ -227,7 +227,7 @@ def _remedy(measure: Measure, effect: Effect, compared: Compared, rules: Verdict
 
 
 def _reasons_of(compared: Compared, results: Results, losses: Sequence[str], rules: VerdictRules) -> Iterator[str]:
-    """Yield the reasons for the verdict on a model. `losses` are the reasons from losses that its means may hide."""
+    """Yield the reasons for the verdict on a model. `losses` has the reasons that lowered the verdict."""
     common, coverage = compared.common, compared.coverage
     if compared.pair.baseline is None:
         yield compared.pair.absent
@@ -311,7 +311,7 @@ def _with_losses(
     failed_run: str | None,
     rules: VerdictRules,
 ) -> tuple[VerdictName, list[str]]:
-    """Return the verdict on a model, lowered by losses that means over cases may hide, and the reasons.
+    """Lower the verdict on a model for losses that means over cases hide. Return the verdict and the reasons.
 
     `cases` are the lost cases. `failed_run` is the id of an earlier run of the candidate's version that regressed.
     """

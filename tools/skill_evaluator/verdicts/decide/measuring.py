@@ -102,10 +102,10 @@ class ArmStatistics:
 
     @cached_property
     def slope(self) -> float:
-        """The change of the mean score if all log-odds rise by 1: the mean of s(1 − s) over the cases.
+        """The derivative of the mean score by the log-odds of all cases: the mean of s(1 − s).
 
-        s is a case's mean score, shrunk towards the mean of all cases with the weight of one output. With replicates,
-        the mean standard deviation of the cases is an upper limit.
+        s = (n·m + M) ÷ (n + 1) for a case with n scores and their mean m. M is the mean of all cases. If a case has
+        replicates, the slope is at most the mean standard deviation of the cases.
         """
         scores = (self.counts * self.means + self.mean) / (self.counts + 1)
         moved = float((scores * (1 - scores)).mean())
@@ -151,12 +151,12 @@ def paired_effect(
 
 @dataclass(frozen=True, slots=True)
 class _ClippedTests:
-    """Tests for a drop, one per clipping limit. The first clips nothing. `is_sparing` tests clip at most 25 %."""
+    """Tests for a drop, one per limit to which larger drops are clipped. The first test clips none."""
 
     means: Floats
     errors: Floats
     degrees: Floats
-    is_sparing: NDArray[np.bool_]
+    is_sparing: NDArray[np.bool_]  # whether a test clips at most 25 % of the differences
 
     @classmethod
     def of(

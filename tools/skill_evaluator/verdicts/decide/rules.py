@@ -115,7 +115,7 @@ def rules_for(settings: Settings, candidate: Record) -> VerdictRules:
 
 
 def verdict_on(compared: Compared, measure: Measure, q: float | None, rules: VerdictRules, level: float) -> VerdictName:
-    """Return the `measure_verdict` of a measure, limited by `limited_verdict`. A regression requires q ≤ `level`."""
+    """Return the verdict of a measure's test, or *inconclusive* if its judge or outputs do not support it."""
     verdict = measure_verdict(measure.effect, q, rules.tolerance(measure), level, rules.alpha)
     return limited_verdict(verdict, compared, measure, rules)
 
@@ -177,8 +177,8 @@ def bounded_verdict(verdict: VerdictName, missing: Missing | None, tolerance: fl
 def judged_verdict(verdict: VerdictName, measure: Measure, pair: Pair, harm: float) -> VerdictName:
     """Return the verdict on a measure, or *inconclusive* if an uncalibrated judge may not decide it.
 
-    An error that a judge makes on both versions cancels, so a regression by more than `harm` holds. A smaller drop,
-    every gain, and every change between runs with different judges are inconclusive; *unchanged* holds.
+    An uncalibrated judge may decide *unchanged*. It may also decide a regression by more than `harm` if it judged both
+    versions, because an error that it makes on both cancels.
     """
     if pair.unproved_judge is None or not measure.judged:
         return verdict

@@ -1,8 +1,7 @@
 """The display of results: numbers, durations and amounts as people read them, and external text made safe to show.
 
-Invisible characters (control characters, bidirectional marks, zero-width spaces, lone surrogates) are escaped as in
-JSON, so that different values never look the same. No text becomes mark-up or a command to GitHub Actions. The command
-line imports this module first.
+Invisible characters are escaped as in JSON, so that different values never look the same. No text becomes mark-up or a
+command to GitHub Actions. The command line imports this module first.
 """
 
 import json

@@ -44,10 +44,7 @@ def explanation_page(
     compared: ComparisonResult | None,
     ship: str,
 ) -> Page:
-    """Build the page of a case, or of a field in several cases. `newest` is the highest measured version, or "".
-
-    `compared` is the comparison of `newest` with its baseline, and `ship` the advice on the version to ship.
-    """
+    """Build the page of a case, or of a field in several cases. `compared` is that of `newest`, the highest version."""
     component, version, reader = manifest.skill, manifest.skill_version, Reader(folders=folders)
     title = Cell(f"{component} {version} · {manifest.model_id} · run {manifest.run_id}", code=True)
     outputs = _output_blocks(views[0], manifest) if len(views) == 1 else ()

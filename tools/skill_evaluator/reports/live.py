@@ -1,7 +1,4 @@
-"""The progress of a run on stderr: a live line per model on a terminal, else a plain line every 15 seconds.
-
-Also the question before calls that cost money, and the warning about a row that is left out.
-"""
+"""The progress of a run on stderr, the question before calls that cost money, and the warning about a row left out."""
 
 import asyncio
 import sys

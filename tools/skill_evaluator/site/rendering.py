@@ -61,8 +61,8 @@ def _templates() -> jinja2.Environment:
         "setting": lambda value: value if isinstance(value, str) else abridged(value_text(value), _MAX_SETTING),
         "signed": signed,
         "thousands": count,
-        "url": _link,
-        "whole": _uncut,
+        "url": lambda address, root="": escape(root + address),
+        "whole": lambda text: escape(visible(text, keep="\n\t")),
     }
     return environment
 
@@ -72,14 +72,6 @@ def _printable(context: Any, value: Any) -> Any:
     if isinstance(value, str) and not hasattr(value, "__html__"):
         return visible(cut_name(value, context.get("max_text", MAX_TEXT)), keep="\n\t")
     return "" if value is None else value
-
-
-def _uncut(text: str) -> Markup:
-    return escape(visible(text, keep="\n\t"))
-
-
-def _link(address: str, root: str = "") -> Markup:
-    return escape(root + address)
 
 
 def _prose(text: str) -> Markup:

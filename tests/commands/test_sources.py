@@ -219,7 +219,7 @@ def test_own_source_brings_its_cases_and_declarations(sourced: Sourced) -> None:
     assert "contains yes" in sourced.call("lint").out
     sourced.write("lib/memo/prompt.md", "---\nversion: 1.0.0\nprogram: {run: [app], watch: [app]}\n---\n")
     assert sourced.call("lint").code == 2
-    assert "memo/prompt.md: a source cannot run a program; use --components lib" in sourced.call("lint").out
+    assert "memo/prompt.md: a program cannot be run from `sources`; use --components lib" in sourced.call("lint").out
 
 
 def test_changed_components_are_found_from_the_main_branch(sourced: Sourced, monkeypatch: pytest.MonkeyPatch) -> None:

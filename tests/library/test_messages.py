@@ -151,7 +151,7 @@ def test_earlier_turns_are_between_examples_and_user_message(tmp_path: Path) -> 
             "inputs: only the system message has {document}; write it into a user message",
         ),
         (["messages: [{role: user, content: A}]"], "Read.", "the body has no effect with messages"),
-        (["messages: section"], "## User\nA", "expected the word sections or a list of messages, not 'section'"),
+        (["messages: section"], "## User\nA", "expected `sections` or a list of messages, not 'section'"),
     ],
 )
 def test_ambiguous_prompt_is_refused(tmp_path: Path, lines: list[str], body: str, why: str) -> None:

@@ -180,7 +180,7 @@ def test_assert_becomes_a_check(declared: dict[str, Any], check: dict[str, Any])
 @pytest.mark.parametrize(
     ("declared", "reason"),
     [
-        ({"type": "javascript", "value": "output.length"}, "no check supports it"),
+        ({"type": "javascript", "value": "output.length"}, "Skill Evaluator has no such check"),
         ({"type": "regex", "value": "(?=a)"}, "RE2 rejects"),
         ({"type": "contains", "value": "file://make.py"}, "a program"),
         ({"type": "contains", "value": "{{ word | upper }}"}, "{{ word | upper }}"),

@@ -401,12 +401,12 @@ def _default_benchmarks(folders: AuditFolders) -> tuple[str, ...]:
 
 
 def default_scenarios(folders: AuditFolders) -> tuple[str, ...]:
-    """Return the names of the scenarios outside of families, `bare` first; raise AuditError if there are none."""
+    """Return the names of the scenarios that are in no family, `bare` first. Raise AuditError if there are none."""
     names = sorted(path.stem for path in (folders.config / "scenarios").glob("*.md"))
     if not names:
         raise AuditError(
-            f"{folders.config / 'scenarios'} contains no scenario outside of families; "
-            "write at least two, or name some with --scenario NAME"
+            f"{folders.config / 'scenarios'} has no scenario; write at least two NAME.md there, "
+            "or name those of a family (a subfolder) with --scenario NAME"
         )
     return tuple(sorted(names, key=lambda name: name != BARE))
 

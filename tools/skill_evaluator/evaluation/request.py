@@ -73,7 +73,7 @@ class MutationRequest(cli.LimitsOption, cli.LibraryOptions):
     skill: str = cli.argument(cli.SKILL, metavar="COMPONENT")
     model: str | None = cli.option("The model to call; required if models.yaml has several.", None, "-m", metavar="ID")
     replicates: int = cli.option("Calls per case and mutant.", 4, "-n")
-    mutants: int = cli.option("Number of parts to remove, longest first.", 40)
+    mutants: int = cli.option("Number of parts of the prompt to remove, longest first.", 40)
     dry_run: bool = cli.flag("List the mutants and their maximum cost; make no call.")
     results: Path | None = cli.rare("Folder for the runs; default: the component's evals/results.", metavar="DIR")
 

@@ -101,8 +101,8 @@ TABLES: Mapping[str, Callable[[Record], Iterator[Row]]] = {
 class ExportRequest(ComponentsOption, ConfigOption):
     """The options of `export`."""
 
-    sources: tuple[str, ...] = argument("Components, runs or records (junit: components); default: all.", (), "SOURCE")
-    to: Literal["csv", "jsonl", "junit"] = option("The output format.", "csv")
+    sources: tuple[str, ...] = argument("Components, runs or records; default: all.", (), "SOURCE")
+    to: Literal["csv", "jsonl", "junit"] = option("The output format; junit exports components only.", "csv")
     table: Literal["records", "cases", "leaves"] = option(
         "Rows: runs; outputs (cases); or fields of cases (leaves).", "records"
     )

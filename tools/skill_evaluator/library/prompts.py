@@ -449,7 +449,7 @@ class FrontMatter(BaseModel):
     @classmethod
     def _check_messages(cls, messages: Any) -> Any:
         if isinstance(messages, str) and messages != "sections":
-            raise ValueError(f"expected the word sections or a list of messages, not '{messages}'")
+            raise ValueError(f"expected `sections` or a list of messages, not '{messages}'")
         return messages
 
     @field_validator("inputs")

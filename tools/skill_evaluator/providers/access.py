@@ -186,5 +186,5 @@ def cloud_client(model: Model, key: str | None, options: Options) -> Any:
 
 def _bedrock(model: Model, key: str | None, variable: str) -> Options:
     if key is None and find_spec("boto3") is None:
-        raise ConfigError("place: bedrock signs with boto3: pip install 'skill-evaluator[bedrock]'")
+        raise ConfigError("`place: bedrock` requires boto3; run `pip install 'skill-evaluator[bedrock]'`")
     return {"aws_region": model.region, "api_key": key, "base_url": _address(model, variable)}

@@ -78,7 +78,7 @@ JudgedRequest = ScoreRequest | PairwiseRequest | RegressionRequest
 
 @cli.options
 class CalibrateRequest(JudgeRequest):
-    labels: Path | None = cli.option("Human labels, JSON Lines: id; human, criteria or scores.", metavar="FILE")
+    labels: Path | None = cli.option("Human labels, JSON Lines: id and human, criteria or scores.", metavar="FILE")
     replicates: int = cli.option("Calls per question; labels are compared with the first.", 1, "-n")
     rubric: Path | None = cli.option("With --judge: the rubric for the labelled items.", metavar="FILE")
     corrupt: int = cli.option("With --judge: test whether it detects N corrupted outputs.", 0, metavar="N", min=0)

@@ -236,7 +236,7 @@ class _Configuration:
         plain = kind.removeprefix("not-")
         name = plain.removeprefix("i") if plain.startswith("icontains") else plain
         if name not in _CHECKS:
-            raise ValueError("no check supports it")
+            raise ValueError("Skill Evaluator has no such check")
         if used := [key for key in ("transform", "rubricPrompt", "config") if key in declared]:
             raise ValueError(f"its {used[0]} has no counterpart here")
         value = self._loaded(declared.get("value"))

@@ -247,7 +247,9 @@ def _find_own(tree: FileTree) -> dict[str, tuple[str, ...]]:
 def _read_own(tree: FileTree, key: str) -> SourceComponent:
     front, prompt = parse_prompt(tree.read(key), tree.where / key, depth=tree.limits.yaml_depth)
     if front.program is not None:  # programs run and watch files in their component's folder
-        raise ComponentError(f"{tree.where / key}: a source cannot run a program; use --components {tree.where}")
+        raise ComponentError(
+            f"{tree.where / key}: a program cannot be run from `sources`; use --components {tree.where}"
+        )
     schema = posixpath.join(posixpath.dirname(key), "schema.json")
     return written_own(front, prompt, key, tree.json(schema) if tree.has(schema) else None)
 

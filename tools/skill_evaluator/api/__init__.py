@@ -376,7 +376,7 @@ class Library:
             max_calls: Maximum calls over all models, without retries.
             model: The model to run; name it if models.yaml has several.
             replicates: Outputs per case and mutant.
-            mutants: Number of parts to remove, longest first.
+            mutants: Number of parts of the prompt to remove, longest first.
             dry_run: List the mutants and their maximum cost; make no call.
             results: The folder for run folders; default: in the component.
             watch: Receives the progress of the calls; default: no output.

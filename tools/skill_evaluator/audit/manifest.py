@@ -405,8 +405,8 @@ def default_scenarios(folders: AuditFolders) -> tuple[str, ...]:
     names = sorted(path.stem for path in (folders.config / "scenarios").glob("*.md"))
     if not names:
         raise AuditError(
-            f"{folders.config / 'scenarios'} has no scenario; write at least two NAME.md there, "
-            "or name those of a family (a subfolder) with --scenario NAME"
+            f"{folders.config / 'scenarios'} has no NAME.md beside its subfolders (families); "
+            "write at least two, or name scenarios with --scenario NAME"
         )
     return tuple(sorted(names, key=lambda name: name != BARE))
 

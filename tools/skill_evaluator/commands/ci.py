@@ -87,7 +87,9 @@ def publish(options: PublishRequest) -> int:
 class ReportOptions(cli.ConfigOption):
     collected: Path = cli.argument("The folder that `ci collect` wrote.", Path("collected"))
     plan: Path | None = cli.rare("The file of `ci plan`, read if `ci collect` wrote nothing.", metavar="FILE")
-    commits: tuple[str, ...] = cli.rare("Comment on the PR of a commit; repeatable.", (), "--commit", metavar="COMMIT")
+    commits: tuple[str, ...] = cli.rare(
+        "Comment on the merged PR of this commit; repeatable.", (), "--commit", metavar="COMMIT"
+    )
     pull_request: int | None = cli.rare("Comment on this pull request.", metavar="NUMBER")
     open_from: str | None = cli.rare("Open a pull request from this branch.", None, "--open", metavar="BRANCH")
     to: str = cli.rare("With --open: the branch to merge the pull request into.", "main", metavar="BRANCH")

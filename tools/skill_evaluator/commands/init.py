@@ -174,7 +174,8 @@ def doctor(options: DoctorOptions) -> int:
     """Check the set-up: the keys here and in CI, one call to each model, git, placeholders and workflows.
 
     Keys here are environment variables, keys in CI are secrets. `gh` lists the names of the secrets if you are logged
-    in; otherwise they are not checked. No key is shown. Each model with a key here gets one short call.
+    in; otherwise they are not checked. No key is shown. Each model gets one short call, except those whose
+    key is missing here and those that are local, replayed or programs.
     """
     report = library_of(options).doctor()
     print_page(options.format, json=lambda: report, page=lambda: page_of("the set-up", doctor_blocks(report)))

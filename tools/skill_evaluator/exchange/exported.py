@@ -102,7 +102,7 @@ class ExportRequest(ComponentsOption, ConfigOption):
     """The options of `export`."""
 
     sources: tuple[str, ...] = argument("Components, runs or records; default: all.", (), "SOURCE")
-    to: Literal["csv", "jsonl", "junit"] = option("The output format; junit exports components only.", "csv")
+    to: Literal["csv", "jsonl", "junit"] = option("The output format; junit takes only components.", "csv")
     table: Literal["records", "cases", "leaves"] = option(
         "Rows: runs; outputs (cases); or fields of cases (leaves).", "records"
     )

@@ -63,7 +63,9 @@ def choose_candidates(
     if name is None:
         highest = max(measuring, key=lambda entry: entry.version_order, default=None)
         if highest is None:
-            raise LeaderboardError("no run is complete: there is nothing to compare")
+            raise LeaderboardError(
+                "there is no complete run without a scenario to compare; run `skill-evaluator evaluate` first"
+            )
         version = highest.version
     else:
         version = str(name)

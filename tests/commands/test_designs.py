@@ -250,6 +250,24 @@ def test_run_without_a_verdict_calls_no_baseline(by_default: Library, words: tup
     assert _calls(by_default, *words) == calls
 
 
+def test_run_of_some_cases_changes_neither_the_version_to_ship_nor_proposes_accept(
+    by_default: Library, asking: Asking
+) -> None:
+    asking.wrong = lambda prompt, asked: prompt == OLD
+    assert by_default.evaluate_here("--replicates", "4").code == 0
+    advice = _lines(by_default.call("history", SKILL).out, "to ship: ")
+    assert advice[0].startswith("to ship: 1.1.0 ")
+    some = by_default.evaluate_here("--case", "alpha", "--replicates", "1").out
+    assert _lines(some, "to ship: ") == advice
+    assert _lines(some, "next: run all cases")
+    asking.wrong = lambda prompt, asked: True
+    assert _lines(by_default.evaluate_here("--case", "alpha").out, "to ship: ") == advice
+
+
+def _lines(out: str, start: str) -> list[str]:
+    return [line for line in out.splitlines() if line.startswith(start)]
+
+
 def _without_git(library: Library) -> None:
     shutil.rmtree(library.root / ".git")
 

@@ -28,13 +28,14 @@ class Reader:
 
     `outputs` maps the run ids whose outputs are on this machine to arguments of `explain`. It is None if the runs
     belong to no library. `folders` are the options that name the library. `in_ci`: the report is read on a pull
-    request. `draft`: the pull request is not merged yet.
+    request. `draft`: the pull request is not merged yet. `is_partial`: only some of the cases were run.
     """
 
     outputs: Mapping[str, str] | None = None
     folders: Sequence[str] = ()
     in_ci: bool = False
     draft: bool = False
+    is_partial: bool = False
 
     @property
     def has_library(self) -> bool:
@@ -321,7 +322,8 @@ def accept_step(skill: str, version: str, reason: str, reader: Reader) -> str:
 def next_step(result: ComparisonResult, model: ModelVerdict, reader: Reader) -> str:
     """Return the next step for a model of a comparison as text, with a command if the step has one."""
     skill = result.skill
-    if result.asked_again and model.verdict in ("improved", "unchanged"):
+    is_partial = result.asked_again or (reader.is_partial and not model.candidate.draft)
+    if is_partial and model.verdict not in ("regressed", "incomparable"):
         return f"run all cases, because the record stays as it is: {reader.command('evaluate', skill)}"
     if result.unmeasured:
         return measure_step(skill, reader)

@@ -51,7 +51,7 @@ def smallest_drop(variance: float, n: int, quantiles: float) -> float | None:
     """Return the smallest drop D of a score that a t-test over n cases detects. Return None if D ≥ 1.
 
     `variance` is the variance of the mean difference, `quantiles` the sum of Student's t quantiles for the level and
-    the power. The test adds (D ÷ 2n)² to the variance, so D = `quantiles` · √(variance + (D ÷ 2n)²).
+    the power. The test adds (D ÷ 2n)² to the variance, so D solves D = `quantiles` · √(variance + (D ÷ 2n)²).
     """
     remainder = 1.0 - (quantiles / (2 * n)) ** 2
     drop = quantiles * math.sqrt(variance / remainder) if remainder > 0.0 else math.inf

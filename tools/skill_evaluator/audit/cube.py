@@ -52,21 +52,16 @@ class Outcomes:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cube:
-    """The scores of an audit, [models, scenarios, benchmarks] in per cent; NaN if missing.
-
-    `weights` has one weight per benchmark; their sum is 1. `outcomes` has the scores of the outputs by benchmark; None
-    if they are unknown. `questions` has the number of questions by benchmark; a benchmark is absent if its number is
-    unknown. `treatment` says which scores were excluded or centered; None if no scores were.
-    """
+    """The scores of an audit, by model, scenario and benchmark."""
 
     models: tuple[str, ...]
     scenarios: tuple[str, ...]
     benchmarks: tuple[str, ...]
-    scores: Floats
-    weights: Floats
-    outcomes: Mapping[str, Outcomes] | None = None
-    questions: Mapping[str, int] = field(default_factory=dict)
-    treatment: str | None = None
+    scores: Floats  # array of models × scenarios × benchmarks, per cent; NaN: missing
+    weights: Floats  # one weight per benchmark; their sum is 1
+    outcomes: Mapping[str, Outcomes] | None = None  # scores of the outputs by benchmark; None: unknown
+    questions: Mapping[str, int] = field(default_factory=dict)  # number of questions by benchmark, if known
+    treatment: str | None = None  # text on the scores that were excluded or centered; None: no scores were
 
     @cached_property
     def overall(self) -> Floats:

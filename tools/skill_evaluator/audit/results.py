@@ -237,7 +237,7 @@ def _model_audits(
 def shares_by_benchmark(cube: Cube, model: int) -> dict[str, float]:
     """Return each benchmark's share of the σ² of the model at index `model`: w·cov(S_b, S) ÷ σ².
 
-    All shares are 0 if σ is 0.
+    S_b are the scores in benchmark b, w is its weight, and S = Σ w·S_b. All shares are 0 if σ is 0.
     """
     scores = cube.scores[model] - cube.scores[model].mean(axis=0)
     total = scores @ cube.weights

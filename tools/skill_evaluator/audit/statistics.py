@@ -224,10 +224,10 @@ def without_noise(variance: Floats, noise: Floats) -> Floats:
 
 
 def fluctuation_interval(variance: float, noise: float, scenarios: int) -> Interval | None:
-    """Return the 95 % confidence interval of σ from the variance s² over T scenarios. Return None if `noise` is 0.
+    """Return the 95 % confidence interval of σ from the `variance` s². Return None if the variance `noise` is 0.
 
-    With variance v of the noise, (T − 1)s² ÷ v has a noncentral χ² distribution with T − 1 degrees of freedom and
-    noncentrality (T − 1)σ² ÷ v; the interval inverts it. An upper bound below the measured s is replaced by s.
+    (T − 1)s² ÷ `noise` has a noncentral χ² distribution with T − 1 degrees of freedom and noncentrality
+    (T − 1)σ² ÷ `noise`, where T is `scenarios`. The interval inverts it; its upper bound is at least s.
     """
     from scipy.optimize import brentq
     from scipy.stats import ncx2
@@ -289,7 +289,7 @@ def _weighted_noise(cube: Cube, noise_on: Callable[[Outcomes], Floats | None]) -
 
 
 def _replicate_noise(outcomes: Outcomes) -> Floats | None:
-    """Return the variance that replicates add to the mean over the questions, by model, with scores from 0 to 1.
+    """Return the variance of the mean score over questions due to replicates, by model. Scores are from 0 to 1.
 
     Return None if a model has no repeated question.
     """

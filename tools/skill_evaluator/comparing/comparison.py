@@ -126,7 +126,7 @@ def values_by_path(value: Any, plan: FieldPlan) -> tuple[dict[str, Hashable], di
 def _gather_values(
     value: Any, field: Field, star: Steps, forms: Mapping[str, list[Hashable]], lengths: dict[str, int]
 ) -> None:
-    """Add canonical values to `forms` and array lengths to `lengths`. `star` has the key at each `*` of the path."""
+    """Add canonical values to `forms` and array lengths to `lengths`. `star` has the keys at the `*` of the path."""
     if field.rule is None and isinstance(value, dict):
         for key, child in with_nfc_keys(value).items():
             if child is not None:
@@ -299,10 +299,10 @@ class _Comparison:
     def _assign(
         self, rows: Sequence[int], columns: Sequence[int], truth: list[Any], output: list[Any], field: Field
     ) -> Iterable[Pair]:
-        """Pair equal items, then the others with maximum matched weight. Return the pairs of indexes.
+        """Pair equal items, then the other items so that the matched weight is highest. Return pairs of indexes.
 
-        They are in the truth's order, followed by the extra outputs. A missing partner is None. Ties are broken by
-        content, not by order.
+        The pairs are in the truth's order, followed by those of extra output items. The index of a missing item is
+        None. Ties are broken by content, not by order.
         """
         if not rows or not columns or len(rows) == len(columns) == 1:
             return zip_longest(rows, columns)

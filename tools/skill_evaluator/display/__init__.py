@@ -227,9 +227,9 @@ def code_block(text: str) -> str:
 
 
 class _InertStream:
-    """A stream that writes no command of GitHub Actions, because it adds a blank to the beginning of each.
+    """A stream whose text contains no GitHub Actions command: `::` at the start of a line becomes `: :`.
 
-    `::stop-commands::` does not help: the runner reads stdout and stderr separately (actions/runner, ProcessInvoker).
+    `::stop-commands::` is no remedy: the runner reads stdout and stderr separately (actions/runner, ProcessInvoker).
     """
 
     def __init__(self, stream: TextIO) -> None:

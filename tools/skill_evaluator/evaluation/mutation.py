@@ -333,9 +333,9 @@ def _changed_measures(compared: Compared, rules: VerdictRules) -> list[Reaction]
 
 
 def _changed_cases(compared: Compared, noticed: Sequence[Reaction], rules: VerdictRules) -> Iterator[Reaction]:
-    """Yield each case whose primary metric is outside the range of the whole prompt and its controls.
+    """Yield each case whose primary metric is above or below all values of the whole prompt and its controls.
 
-    Skip increases if all `noticed` reactions are decreases, and vice versa.
+    If all `noticed` reactions are decreases, yield only decreases. If all are increases, yield only increases.
     """
     primary = compared.primary(rules.primary_metric)
     if primary is None or not noticed:

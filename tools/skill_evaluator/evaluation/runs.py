@@ -136,8 +136,8 @@ def judge_of(
 ) -> tuple[Model | None, tuple[Model, ...]]:
     """Return (judge, models to evaluate). The judge is None if the component has no `expect` checks.
 
-    A judge may judge its own outputs only if `policy.components` names it. Otherwise its model is not evaluated. Raise
-    ConfigError if the options select that model, if there is no other model, or if no judge is set.
+    A judge may judge its own outputs only if `policy.components` sets this judge for the component. Otherwise its model
+    is not evaluated. Raise ConfigError if the options select that model, if there is no other, or if no judge is set.
     """
     if not any(case.sentences for case in cases):
         return None, selected

@@ -293,7 +293,7 @@ def spearman(x: Sequence[float], y: Sequence[float]) -> Estimate:
 
     Both are None for fewer than four pairs of values or if one variable is constant. The interval is computed on
     Fisher's z scale with the standard error √((1 + ρ² ÷ 2) ÷ (n − 3)): Bonett and Wright 2000 (doi:10.1007/BF02294183).
-    If ρ is ±1, it is the interval of the nearest other ρ (two neighbouring ranks exchanged), extended to ρ.
+    If ρ is ±1, use the interval of the nearest other ρ (two neighbouring ranks exchanged), and extend it to include ρ.
     """
     n = len(x)
     if n < 4 or len(set(x)) < 2 or len(set(y)) < 2:

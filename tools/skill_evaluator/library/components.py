@@ -67,7 +67,7 @@ class CaseFiles:
         return next(filter(None, map(sources_at, self.places())), [])
 
     def table(self) -> CaseRows:
-        """Return the rows, or else the table of cases. Return an empty table if there is none or it is unreadable."""
+        """Return `rows`, or else the cases of the first readable table file. Return no rows if no file is readable."""
         if self.rows.rows:
             return self.rows
         limit = self.limits.size_of("document_bytes")

@@ -99,8 +99,8 @@ def parse_yaml(
 ) -> Any:
     """Parse one YAML document of at most `depth` levels. An empty text gives None. Raise `error` if it is invalid.
 
-    The error names line and column, except for a value that contradicts its type, such as the date 2024-02-30. With
-    `as_written`, all scalars except null are strings, and unquoted ones are `Plain`.
+    The error names line and column, except for an impossible number or date, such as 2024-02-30. With `as_written`, all
+    scalars except null are strings; unquoted scalars have the subclass `Plain`.
     """
     try:
         loader = (_AsWritten if as_written else _Loader)(text)

@@ -138,7 +138,7 @@ class Rubric(StrictModel):
 
 
 class ScoredLevel(Level):
-    """A level of the JSON form, with its score."""
+    """A level with its score, in a rubric that is a list of levels."""
 
     score: Annotated[int, AfterValidator(_on_a_scale)]
 

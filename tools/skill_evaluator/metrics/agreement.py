@@ -84,7 +84,7 @@ class AgreementMetric:
 
 
 def field_values(outputs: CaseOutputs) -> dict[str, Counter[Hashable]]:
-    """Return the counts of canonical values by leaf path, over the parsed outputs of a case. None means absent.
+    """Count the canonical values of each leaf path over a case's parsed outputs. An absent value counts as None.
 
     All values at an array path count as one multiset. The paths are those in the schema and in the outputs.
     """

@@ -37,7 +37,7 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The values in a longer text that count as the output: values of `types`, but no copy of `schema`."""
+    """The values in a longer text that count as the output: all values of `types`, except a copy of `schema`."""
 
     types: tuple[type, ...] = (dict, list)
     schema: Any = None  # has no `$schema`
@@ -146,9 +146,9 @@ def _decode(text: str) -> Any:
 
 
 def embedded_values(text: str) -> Iterator[tuple[str, Any]]:
-    """Yield (source text, value) of each outermost object or array in the first 200 bracketed spans of a text.
+    """Yield (source text, value) of each JSON object or array in a text that is not inside another bracket.
 
-    Nothing inside an invalid value is yielded; an unclosed bracket runs to the end of the text.
+    Only the first 200 outer brackets are tried. An unclosed bracket reaches to the end of the text.
 
     >>> [value for _, value in embedded_values('First {"a": 1}, then [2].')]
     [{'a': 1}, [2]]

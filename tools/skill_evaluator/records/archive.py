@@ -180,8 +180,8 @@ class Archive:
     """The recorded runs of a component in the work tree and at other commits, and its accepted versions.
 
     Accepted versions are read only from the work tree, because a branch of records may contain a withdrawn acceptance.
-    `entries` are the runs, newest first, without interleaved baselines and without incomplete attempts at runs that
-    were completed.
+    `entries` are the runs, newest first. Two kinds are skipped: interleaved baselines, and incomplete attempts at runs
+    that were completed.
     """
 
     def __init__(self, component: Component, repository: Repository | None = None, refs: Iterable[str] = ()) -> None:

@@ -52,11 +52,11 @@ class CommittedRecords:
 
     @property
     def board_path(self) -> str:
-        """The path of the leaderboard, as problems name it."""
+        """The path of the leaderboard, for `Problem.file`."""
         return f"{self.folder}/leaderboard.json"
 
     def record_path(self, run_id: str) -> str:
-        """Return the path of a run's record, as problems name it."""
+        """Return the path of a run's record, for `Problem.file`."""
         return f"{self.folder}/evals/records/{run_id}.json"
 
     def board_problem(self, message: str, run_id: str | None = None) -> Problem:

@@ -71,7 +71,7 @@ def run_json(finished: Finished) -> dict[str, Any]:
 def evaluation_page(
     done: EvaluationResult, changes: Sequence[ChangedAnswers] = (), folders: Sequence[str] = (), site: str | None = None
 ) -> Page:
-    """Build the page of an evaluation. `folders` are the options that name the library, for the suggested commands."""
+    """Build the page of an evaluation. `folders`: options such as `--config DIR`, which suggested commands repeat."""
     verdict, ranking, summary = done.verdict, done.ranking, evaluation_summary(done, folders)
     sections = []
     if verdict is not None and summary is not None:

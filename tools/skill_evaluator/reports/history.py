@@ -20,7 +20,7 @@ _MOVED = {"regressed", "improved"}
 
 
 def history_page(history: History, site: str | None = None, folders: Sequence[str] = ()) -> Page:
-    """Build the page of a history. `folders` are the options that name the library, for the suggested commands."""
+    """Build the page of a history. `folders`: options such as `--config DIR`, which suggested commands repeat."""
     name, newest, reader = history.skill, history.newest, Reader(folders=folders)
     title = f": {history.metric} (strict mean over all runs of a version)"
     verdicts = {point.step.verdict for model in history.models for point in model.points if point.step}
@@ -82,7 +82,8 @@ def _step_words(metric: str, point: Point, step: Step, *, is_open: bool) -> str:
     reason = "" if is_open or is_shown else f"; {step.why}"
     if step.fell_most and step.fell_most not in reason:
         reason += f"; fell most: {step.fell_most}"
-    return f"{summary.MARKS[step.verdict]} {point.version} {step.verdict} against {step.before}: {change}{reason}"
+    since = f" since {step.since_accepted.version};" if step.since_accepted and step.regressed_since else ""
+    return f"{summary.MARKS[step.verdict]} {point.version} {step.verdict}{since} against {step.before}: {change}{reason}"
 
 
 def _version_sheet(history: History) -> Sheet:
@@ -148,7 +149,7 @@ def acceptances_page(skill: str, acceptances: Sequence[Acceptance]) -> Page:
 
 
 def rankings_page(rankings: Sequence[ModelRanking], folders: Sequence[str] = ()) -> Page:
-    """Build the page of rankings. The suggested commands end with `folders`, the options of the library."""
+    """Build the page of rankings. `folders`: options such as `--config DIR`, which suggested commands repeat."""
     sections = []
     for ranking in rankings:
         following = f"next: {_next_step(ranking, Reader(folders=folders))}"

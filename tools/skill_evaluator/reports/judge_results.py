@@ -282,7 +282,7 @@ def _position_bias(lean: Estimate) -> list[str]:
 
 
 def judge_outcome(results: JudgeRunResults, components: Path, folders: Sequence[str] = ()) -> ComparisonSummary:
-    """Summarize a judge run of the library in `components`. The suggested commands end with `folders`."""
+    """Summarize a judge run. `folders`: options such as `--config DIR`, which suggested commands repeat."""
     reader, skill = Reader(folders=folders), None if results.judging is None else results.judging.skill
     if isinstance(results, JudgeCalibration):
         outcome = _conclude_calibration(results)

@@ -88,7 +88,7 @@ def _recorded_runs(done: EvaluationResult) -> Iterator[tuple[Any, ...]]:
 
 
 def switch_json(result: Switch, folders: Sequence[str]) -> dict[str, Any]:
-    """Return the JSON value of a switch of models. `folders` are the options that name the library."""
+    """Return the JSON value of a switch. `folders`: options such as `--config DIR`, which suggested commands repeat."""
     request = result.request
     models = {"old": request.old, "new": request.new, "dry_run": request.dry_run}
     rows = []

@@ -27,7 +27,7 @@ class Reader:
     """The place where a report is read. It decides which commands the report suggests.
 
     `outputs` maps the run ids whose outputs are on this machine to arguments of `explain`. It is None if the runs
-    belong to no library. `folders` are the options that name the library. `in_ci`: the report is read on a pull
+    belong to no library. `folders` has options such as `--config DIR`. `in_ci`: the report is read on a pull
     request. `draft`: the pull request is not merged yet. `is_partial`: only some of the cases were run.
     """
 
@@ -43,7 +43,7 @@ class Reader:
         return self.in_ci or self.outputs is not None
 
     def command(self, *arguments: str) -> str:
-        """Return a command with the options of the library's folders, between backticks.
+        """Return a command that ends with the options in `folders`, between backticks.
 
         In CI after a merge it begins with `git pull`, because the records are on the branch.
         """
@@ -148,7 +148,7 @@ def worst_first(result: ComparisonResult) -> list[ModelVerdict]:
 
 
 def largest_fall(model: ModelVerdict) -> float:
-    """Return the largest drop of a critical metric or of the field `fell_most`, as a number of at most 0."""
+    """Return the largest drop of a critical metric or of a field (`model.fell_most`), as a number of at most 0."""
     differences = [one.difference or 0.0 for one in model.metrics if one.tier == "critical"]
     if model.fell_most is not None:
         differences.append(model.fell_most.difference or 0.0)
@@ -359,7 +359,7 @@ def _where_to_look(skill: str, model: ModelVerdict, reader: Reader) -> str:
     since = model.only_since_accepted
     if since is not None and reader.has_library:
         command = reader.command("compare", skill, "--baseline", since.version)
-        return f"compare with the accepted baseline: {command}"
+        return f"compare with {since.version}: {command}"
     fields = [one for one in model.fields if (one.difference or 0.0) < 0.0]
     fields.sort(key=lambda field: field.difference or 0.0)
     cases = [*model.worse_cases, *(one.rose_most for one in model.amounts if one.verdict == "regressed")]

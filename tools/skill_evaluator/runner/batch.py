@@ -167,7 +167,7 @@ class BatchEngine:
                 self._budget.reserve_now(self._run.max_cost(call), begun=True)
 
     async def run(self) -> None:
-        """Submit and collect batches until every call has an outcome. If calls remain, set `halted` of the run."""
+        """Submit and collect batches until every call has an outcome. If this ends earlier, set the run's `halted`."""
         try:
             while True:
                 self._remarks = []

@@ -228,7 +228,7 @@ def limits_of(
 ) -> dict[str, Limits]:
     """Return the limits of models by model id. Models of one provider share the provider's ceiling equally.
 
-    `planned` has upper bounds by model id. The limits of all other models are divided by `shards`.
+    `planned` has upper bounds by model id. If a model has no upper bound, its limits are divided by `shards`.
     """
     of_provider = Counter(model.provider for model in models)
     limits = {}

@@ -160,28 +160,24 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseScore:
-    """The scores of one case: per replicate, and over its replicates.
+    """The scores of one case.
 
-    `outcomes` and each tuple of `metrics` have one entry per planned replicate. A metric is None if it was not
-    measured. `undefined` names the metrics that no output of the case can have, such as `jaccard` without an array.
-    `exact` counts the outputs that equal the ground truth (None: no ground truth). `contracts` has the schema result of
-    each distinct parsed text, with the number of outputs that are this text. `fields` and `profile` are by path and
-    include checks; without a ground truth, `fields` has only checks. `checks` are by check id. `parts` are digests of
-    the case's inputs by name.
+    `outcomes` and each tuple of `metrics` have one entry per planned replicate. `fields` and `profile` are by path and
+    include the checks. If there is no ground truth, `fields` has only the checks.
     """
 
     case_id: str
     labelled: bool
     outcomes: tuple[str, ...]
-    metrics: Mapping[str, tuple[float | None, ...]]
+    metrics: Mapping[str, tuple[float | None, ...]]  # None: not measured
     agreement: Agreement
     fields: Mapping[str, FieldCounts] = field(default_factory=dict)
     profile: Mapping[str, Stability] = field(default_factory=dict)
-    exact: int | None = None
-    contracts: tuple[tuple[OutputContract, int], ...] = ()
-    undefined: frozenset[str] = frozenset()
-    parts: Mapping[str, str] = field(default_factory=dict)
-    checks: Mapping[str, CheckRecord] = field(default_factory=dict)
+    exact: int | None = None  # number of outputs that equal the ground truth; None: no ground truth
+    contracts: tuple[tuple[OutputContract, int], ...] = ()  # (schema result, number of outputs) of each text
+    undefined: frozenset[str] = frozenset()  # metrics that no output can have, such as `jaccard` without an array
+    parts: Mapping[str, str] = field(default_factory=dict)  # digests of the inputs by name
+    checks: Mapping[str, CheckRecord] = field(default_factory=dict)  # key: check id
 
     @property
     def answered(self) -> int:

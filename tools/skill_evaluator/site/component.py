@@ -203,9 +203,9 @@ def run_figures(run: Row | Record) -> dict[str, Any]:
 def verdict_of(model_id: str, status: ComponentStatus) -> dict[str, Any]:
     """Return the `verdict` on a model's highest version, its baseline `before` and the score `difference`.
 
-    The baseline is the previous version, or the accepted version in two cases: the model improved on the previous one,
-    or it regressed on both and fell further since the accepted one. `also` has the verdict against the other baseline.
-    It is None if verdict or baseline are the same. All values are None for a first version.
+    The baseline is the previous version. It is the accepted version if the model improved on the previous version, or
+    if it regressed on both and fell further since the accepted one. `also` has the verdict against the other baseline.
+    It is None if both verdicts or both baselines are the same. All values are None for a first version.
     """
     ranked = next((model for model in status.ranking.models if model.model_id == model_id), None)
     step = next(model.points[-1].step for model in status.history.models if model.model_id == model_id)
@@ -453,7 +453,7 @@ class ComparedComponent:
         return self.recorded.component.name
 
     def write_page(self, site: SiteFolder, address: str, template: str, **shown: Any) -> None:
-        """Write a page of this component with the values `shown`, the state of the newest version and its name."""
+        """Write a page with the values `shown`, the component's name and the state of its newest version."""
         shared: dict[str, Any] = {"component": self.name, "state": self.state, "private": self.is_private}
         write_page(site, address, template, **shared, **shown)
 

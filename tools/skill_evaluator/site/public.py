@@ -108,7 +108,7 @@ class PublicNames:
         return _with(case, profile=paths(case.profile), fields=paths(case.fields), checks=checks)
 
     def _public_field(self, path: str, field: FieldSummary) -> FieldSummary:
-        """Merge undeclared labels of a field's confusion matrix. Remove the matrix if no truth is a declared label."""
+        """Merge the confusion matrix's undeclared labels into `OTHERS`. Remove it if no truth is a declared label."""
         if field.confusion is None or self._choices:
             return field
         named = self._labels.get(path, set()) | {label(None)}

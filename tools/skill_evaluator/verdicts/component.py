@@ -222,7 +222,7 @@ class RecordedComponent:
     def choose_runs(
         self, baseline: Named, candidate: Named, models: Sequence[str] = ()
     ) -> tuple[list[Pair], list[Pair], dict[str, str]]:
-        """Return the arguments of `compare` for one pair per model. Raise LeaderboardError if there is no pair.
+        """Return (pairs, hidden, left_out) for `compare`, one pair per model. Raise LeaderboardError if there is none.
 
         `baseline` and `candidate` are a version, a run id or a record. The candidate can also be a draft's id. The runs
         of a version are pooled. A candidate of None is the highest version, a baseline of None its default baseline.
@@ -510,7 +510,7 @@ def drifts_in(result: ComparisonResult | None) -> dict[str, Drift]:
 
 
 def drifted(pairs: Sequence[Pair], rules: VerdictRules) -> ComparisonResult:
-    """Compare runs with earlier runs of the same prompt. The verdict on a change that is not drift is inconclusive."""
+    """Compare runs with earlier runs of the same prompt. A change that is not drift becomes *inconclusive*."""
     pairs = [comparability.without_unstable(pair, rules.unstable_cases, rules.primary_metric) for pair in pairs]
     result = compare_records(pairs, rules)
     compared = zip(result.models, map(measure_pair, pairs), strict=True)

@@ -77,7 +77,7 @@ class LabelledPair(LabelledItem):
 
     @property
     def labels(self) -> Mapping[str, tuple[Winner, ...]]:
-        """The preferred output by criterion, `overall` first."""
+        """The preferred output of each criterion, as a tuple of one; `overall` is first."""
         preferences = self.criteria if self.human is None else {OVERALL: self.human, **self.criteria}
         return {name: (winner,) for name, winner in preferences.items()}
 
@@ -173,11 +173,9 @@ def _unique_lines(path: Path, check: Callable[[Any], LineT]) -> Iterator[tuple[i
 class Unit:
     """An item with its human labels (`people`) and a judge's verdicts on one criterion or dimension.
 
-    For a criterion, `requests` has the verdicts of all replicates for each order. `verdict` is that of the first
-    replicate. It is "tie" if the orders differ, and None if an order has no verdict that counts.
-
-    For a dimension of a regression, `requests` has one verdict for each order: the majority of the replicates.
-    `verdict` is 1 (worse), 2 (better), "tie" (same) or "uncertain".
+    `requests` has a list of verdicts for each order: all replicates for a criterion, only their majority for a
+    dimension. `verdict` on a criterion is that of the first replicate, "tie" if the orders differ, or None if an order
+    has no verdict that counts. `verdict` on a dimension is 1 (worse), 2 (better), "tie" (same) or "uncertain".
     """
 
     line: LabelledPair | ScoredItem | None = None

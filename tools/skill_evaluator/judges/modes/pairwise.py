@@ -157,38 +157,31 @@ def winner_of(share: float | None) -> Preferred | None:
 class PairwiseCriterion(FrozenModel):
     """The figures of one criterion over all matches, or of all criteria together (`overall`).
 
-    `wins`, `similar_length` and `longer` are over the pairs of outputs 1 and 2. `wins`: share of wins of output 1, a
-    tie counting half. `similar_length`: the same for lengths that differ by at most 20 %. `longer`: share of wins of
-    the longer output. `counts`: judgements by winner. `disagreed`: ties because the orders differ. `unsure`: judgements
-    whose orders agree with a confidence below the threshold. `flips`, `picks_first`, `lean`: see `PositionBias`.
-    `noise`: share of pairs of replicates that differ.
+    `wins`, `similar_length` and `longer` are win rates over the pairs of outputs 1 and 2; a tie counts half.
     """
 
     criterion: Label
     weight: PositiveFloat
-    wins: Estimate
-    similar_length: Estimate = NO_FIGURE
-    longer: Estimate = NO_FIGURE
-    counts: dict[str, NonNegativeInt]
-    disagreed: NonNegativeInt
+    wins: Estimate  # win rate of output 1
+    similar_length: Estimate = NO_FIGURE  # win rate of output 1 if the lengths differ by at most 20 %
+    longer: Estimate = NO_FIGURE  # win rate of the longer output
+    counts: dict[str, NonNegativeInt]  # judgements by winner
+    disagreed: NonNegativeInt  # ties because the verdict changes with the order
     unscored: dict[UnscoredReason, NonNegativeInt]
     confidence: Estimate
-    unsure: NonNegativeInt
-    flips: Estimate
+    unsure: NonNegativeInt  # same verdict in both orders, but with a confidence below the threshold
+    flips: Estimate  # see `PositionBias`
     picks_first: Estimate
     lean: Estimate
-    noise: Estimate | None = None
+    noise: Estimate | None = None  # share of the pairs of replicates that differ
 
 
 class JudgePreferences(JudgeFigures):
-    """The preferences of one judge; the last of `criteria` is `overall`.
+    """The preferences of one judge."""
 
-    `strata`: overall share of wins of output 1 by stratum. `win_rates`: by the name of an output, if items have names.
-    """
-
-    criteria: list[PairwiseCriterion]
-    strata: dict[Label, Estimate]
-    win_rates: dict[Label, Estimate] = {}
+    criteria: list[PairwiseCriterion]  # the last is `overall`
+    strata: dict[Label, Estimate]  # overall win rate of output 1, by stratum
+    win_rates: dict[Label, Estimate] = {}  # win rate of each output by name; empty if the outputs have no names
     matches: list[MatchResult]
 
     @property

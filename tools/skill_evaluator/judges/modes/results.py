@@ -62,18 +62,15 @@ class JudgeAgreement(FrozenModel):
 
 
 class PanelResult(FrozenModel):
-    """The combined result of several judges. `agreement`: the share of verdicts on which all judges agree.
+    """The combined result of several judges.
 
-    For scores `figures` has the mean score by criterion, for pairs the win rate of output 1 by criterion, for
-    regressions the share of each ship decision. `summary`: the mean weighted score from 0 to 1, only for scores.
-    `win_rates`: by output name, best first, only for named outputs. In `agreement`, scores less than a level apart
-    agree, and of pairs only the overall winner counts.
+    In `agreement`, scores agree if they differ by less than a level. Only the overall winner of a pair counts.
     """
 
-    figures: Mapping[Label, Estimate] = {}
-    summary: Estimate | None = None
-    win_rates: dict[Label, Estimate] = {}
-    agreement: Estimate
+    figures: Mapping[Label, Estimate] = {}  # mean score or output 1's win rate by criterion, or share by ship decision
+    summary: Estimate | None = None  # mean weighted score from 0 to 1; None for pairs and regressions
+    win_rates: dict[Label, Estimate] = {}  # win rate by output name, best first; empty if the outputs have no names
+    agreement: Estimate  # share of the verdicts on which all judges agree
     judges: list[JudgeAgreement]
     by_item: list[Decision] = []
 

@@ -147,7 +147,7 @@ def family_warnings(
 ) -> list[str]:
     """Return a warning for each judge of the same family as a model that wrote outputs (`writers`).
 
-    If `refuse` is set, raise JudgeError with the first warning instead, after the text `demand`.
+    If `refuse` is set, raise JudgeError instead. Its message is `demand`, a colon and the first warning.
     """
     families = families_of([*models, *judges])
     by_family = {family_of(name, families): name for name in dict.fromkeys(writers) if name is not None}

@@ -454,7 +454,7 @@ class JudgeSession(Session):
         return judging, folder, models
 
     def ask(self, task: JudgeTask, stage_folder: Path | None = None) -> Judged:
-        """Start or resume a judge run and make its missing calls. Return the judge run without results."""
+        """Start or resume a judge run and make its missing calls. Return the judge run; its `results` are None."""
         _print_warnings(task)
         judging, folder, models = self.begin(task, stage_folder)
         runs = judge_runs(judging, models, folder)

@@ -108,7 +108,7 @@ def _without_escapes(text: str) -> str:
 def read_criteria(
     answer: str | Unscored, criteria: Sequence[str], judged: Sequence[str]
 ) -> dict[str, Mapping[str, Any] | Unscored]:
-    """Return each criterion's object in the output {"criteria": {id: {…}}} by id, or the reason why it is missing."""
+    """Return a judge's object by criterion, or the reason why it is missing. Copies of `judged` texts do not count."""
 
     def check(value: Any) -> Mapping[str, Any] | Unscored:
         written = value.get("criteria") if isinstance(value, dict) else None

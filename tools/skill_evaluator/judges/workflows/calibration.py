@@ -78,17 +78,13 @@ def _scale_ends(rubric: Rubric | NamedRubric | None) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationTask(judging.JudgeTask):
-    """The questions of `judge calibrate`. `labels`: the labelled pairs or outputs that `named_rubric` judges.
-
-    `matches` (pairs) and `outputs`: those of `labels` and their copies for probes. `corrupted`: the corrupted pairs and
-    controls. Without a rubric there are only `corrupted`.
-    """
+    """The questions of `judge calibrate`, on labelled items and on corrupted pairs."""
 
     labels: Labels
-    named_rubric: NamedRubric | None
-    matches: Sequence[pairwise.PairMatch] = ()
-    outputs: Sequence[OutputItem] = ()
-    corrupted: Sequence[CorruptedPair] = ()
+    named_rubric: NamedRubric | None  # None: only `corrupted` are judged
+    matches: Sequence[pairwise.PairMatch] = ()  # labelled pairs, and their copies for probes
+    outputs: Sequence[OutputItem] = ()  # labelled outputs, and their copies for probes
+    corrupted: Sequence[CorruptedPair] = ()  # corrupted pairs and controls
 
 
 def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:

@@ -257,7 +257,7 @@ def draft_cases(request: requests.CasesDraftRequest, watch: Watch | None = None)
 
 
 def _killed_run(session: JudgeSession, task: JudgeTask) -> Path | None:
-    """Return the folder of an unfinished judge run with the same questions, or None. Its drafts were not written."""
+    """Return the folder of an unfinished judge run with the same questions, or None if there is none."""
     planned = session.planned(task)
     for path in session.request.out.glob(f"*/{JUDGING}"):
         with suppress(JudgeError):

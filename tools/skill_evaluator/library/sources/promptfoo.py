@@ -197,7 +197,7 @@ class _Configuration:
         return rows, None
 
     def _checks_of(self, asserts: Any, texts: Mapping[str, str]) -> tuple[list[dict[str, Any]], Any]:
-        """Return the checks of a test's asserts, and the schema of its last `is-json` that has one, or None."""
+        """Return (checks of a test's asserts, schema). The schema is that of the last `is-json` with one, else None."""
         checks: dict[str, dict[str, Any]] = {}
         digests: dict[str, str] = {}
         schema = None

@@ -25,27 +25,24 @@ AGREEMENT = ("pairwise_exact_match", "pairwise_field_f1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Two records to compare. If `baseline` is None, `absent` is the reason.
+    """Two records to compare.
 
     `baseline_again`, `candidate_again` and `anchor_again` are further runs of the same version and settings, oldest
-    first, to pool with that record. `anchor` is the record of the accepted version, or else of the lowest comparable
-    version. `skipped_notes` name the runs that were skipped. `unstable` has a text with scores and reason for each
-    unstable case that was removed, by case id. `side_by_side`: the runs count as interleaved although their records do
-    not say so. `any_served`: the served models may differ. `unproved_judge` is the uncalibrated judge of the checks.
+    first, to pool with that record.
     """
 
-    baseline: Record | None
+    baseline: Record | None  # None: see `absent` for the reason
     candidate: Record
     absent: str = "there is no complete record of a lower version to compare with"
     baseline_again: tuple[Record, ...] = ()
     candidate_again: tuple[Record, ...] = ()
-    anchor: Record | None = None
+    anchor: Record | None = None  # record of the accepted version, or else of the lowest comparable version
     anchor_again: tuple[Record, ...] = ()
-    skipped_notes: tuple[str, ...] = ()
-    unstable: Mapping[str, str] = field(default_factory=dict)
-    side_by_side: bool = False
-    any_served: bool = False
-    unproved_judge: str | None = None
+    skipped_notes: tuple[str, ...] = ()  # texts that name the skipped runs
+    unstable: Mapping[str, str] = field(default_factory=dict)  # scores and reason of removed unstable cases, by id
+    side_by_side: bool = False  # the runs count as interleaved, although their records do not say so
+    any_served: bool = False  # the served models may differ
+    unproved_judge: str | None = None  # the uncalibrated judge of the checks
 
     @property
     def runs(self) -> tuple[Record | None, Record]:

@@ -208,10 +208,10 @@ def _clip_limits(ordered: Floats) -> Floats:
 
 
 def replicate_effect(before: ArmStatistics, after: ArmStatistics, day_variance: float = 0.0) -> Effect | None:
-    """Return the effect on these cases only, with the replicates as independent draws.
+    """Return the effect on exactly these cases, with the replicates as independent draws.
 
     error² = Σ vᵢ (1 ÷ mᵢ + 1 ÷ nᵢ) ÷ C² + (D ÷ 2n)² + `day_variance`, over C cases with mᵢ and nᵢ outputs. D is the
-    difference and n the number of outputs of the version with fewer. vᵢ is the variance of both versions' outputs
+    difference. n is the total of the mᵢ or of the nᵢ, whichever is smaller. vᵢ is the variance of all outputs of case i
     around their common mean, as in Fisher's stratified randomisation test. Return None if no case has two outputs of
     the same version.
     """
@@ -367,18 +367,16 @@ def _agreement(case: CaseRecord, name: str) -> Scores:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """A pair with its comparable part and its measures. `common` is empty if there is no baseline.
+    """A pair with its comparable part and its measures.
 
-    `amounts` has a measure of output tokens, cost and latency by name, or the reason, as text, why there is none. It is
-    empty if the runs differ in model or scenario. `tests` has the adjusted p-value of each tested measure, and the
-    number of measures that it is adjusted for.
+    `amounts` has output tokens, cost and latency by name. It is empty if the runs differ in model or scenario.
     """
 
     pair: Pair
-    common: SharedCases
+    common: SharedCases  # empty if there is no baseline
     measured: tuple[Measure, ...] = ()
-    amounts: Mapping[str, Measure | str] = field(default_factory=dict)
-    tests: Mapping[Measure, tuple[float, int]] = field(default_factory=dict)
+    amounts: Mapping[str, Measure | str] = field(default_factory=dict)  # str: reason why there is no measure
+    tests: Mapping[Measure, tuple[float, int]] = field(default_factory=dict)  # (adjusted p, number of tests)
 
     @property
     def coverage(self) -> float:

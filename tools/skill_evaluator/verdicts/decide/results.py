@@ -154,12 +154,7 @@ Fall = tuple[str, str]  # the path of a lost field, which may contain text of an
 
 
 class MeasureResult(FrozenModel):
-    """The result of one metric or field: the scores of baseline and candidate, and candidate minus baseline.
-
-    `p` is one-sided, in the direction of the difference, and `q` is `p` adjusted for multiple tests. `n` counts cases,
-    or outputs if each is an independent draw. A test has 80 % power for a drop of `detectable_drop`. `harmed`: a field
-    fell significantly and by more than `policy.harm`. Agreement of replicates is not tested: p, q and verdict are None.
-    """
+    """The result of one metric or field. Agreement of replicates is not tested: p, q and verdict are None."""
 
     metric: str
     kind: str
@@ -167,15 +162,15 @@ class MeasureResult(FrozenModel):
     tolerance: float
     baseline: float | None
     candidate: float | None
-    difference: float | None
+    difference: float | None  # candidate − baseline
     ci95: tuple[float, float] | None
-    p: float | None
-    q: float | None
-    n: int = 0
+    p: float | None  # one-sided, in the direction of the difference
+    q: float | None  # `p`, adjusted for multiple tests
+    n: int = 0  # number of cases, or of outputs if each is an independent draw
     n_cases: int
-    detectable_drop: float | None
+    detectable_drop: float | None  # drop that the test detects with 80 % power
     verdict: VerdictName | None
-    harmed: bool = False
+    harmed: bool = False  # a field fell significantly and by more than `policy.harm`
     missing: Missing | None = None
     profile_before: dict[str, int] | None = None
     profile_after: dict[str, int] | None = None
@@ -187,9 +182,7 @@ AMOUNT_NAMES = {"output_tokens": "output tokens", "cost_usd": "cost", "latency_s
 class AmountResult(FrozenModel):
     """The change of output tokens, cost (USD) or latency (seconds) per output, as means over cases.
 
-    `change` is the relative increase by the geometric mean over cases: 1.5 is 2.5 times as much. `moved`: the change is
-    significant and larger than the tolerance. `rose_most` is the id of the case with the largest increase. An advisory
-    amount has the verdict None. `unmeasured` is the reason why there are no figures.
+    `change` is the relative increase: 1.5 is 2.5 times as much. It is computed by the geometric mean over cases.
     """
 
     amount: str
@@ -201,13 +194,13 @@ class AmountResult(FrozenModel):
     ci95: tuple[float, float] | None = None
     q: float | None = None
     n_cases: int = 0
-    moved: bool = False
-    rose_most: str = ""
-    verdict: VerdictName | None = None
-    unmeasured: str = ""
+    moved: bool = False  # the change is significant and larger than the tolerance
+    rose_most: str = ""  # id of the case with the largest increase
+    verdict: VerdictName | None = None  # None: advisory
+    unmeasured: str = ""  # reason why there are no figures
 
     def words(self, calls: int = 1) -> str:
-        """Format both means and their ratio. Tokens and latency are per call, a cost is per run of `calls` calls."""
+        """Format both means and their ratio. Tokens and latency are per call; a cost is multiplied by `calls`."""
         before, after = self.baseline or 0.0, self.candidate or 0.0
         ratio = times(after / before) if before else "–"
         if self.amount == "output_tokens":
@@ -272,7 +265,7 @@ class SinceAccepted(FrozenModel):
 
 
 class RunSummary(FrozenModel):
-    """The outputs, failures, tokens, cost and latency of a run. Only a baseline of another model has a `model_id`."""
+    """The outputs, failures, tokens, cost and latency of a run. `model_id`: only for a baseline of another model."""
 
     run_id: str
     skill_version: str

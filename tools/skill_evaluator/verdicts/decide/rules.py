@@ -123,9 +123,9 @@ def verdict_on(compared: Compared, measure: Measure, q: float | None, rules: Ver
 def limited_verdict(verdict: VerdictName, compared: Compared, measure: Measure, rules: VerdictRules) -> VerdictName:
     """Return the verdict on a measure, or *inconclusive* if its judge or its outputs do not support the verdict.
 
-    *improved* requires that half of the candidate's planned outputs could be read. *unchanged* requires half of both
-    versions' outputs, and a score that could fall by more than the tolerance. An unreadable output counts 0, so a
-    regression needs neither.
+    *improved* requires that half of the candidate's planned outputs could be read. *unchanged* requires this of both
+    versions, and for the primary metric a baseline score above the tolerance. A regression requires no readable output,
+    because an unreadable output counts 0.
     """
     tolerance, is_critical = rules.tolerance(measure), rules.is_critical(measure)
     verdict = judged_verdict(verdict, measure, compared.pair, rules.policy.harm)
@@ -256,7 +256,7 @@ _MAX_LOG = 50.0  # bounds the relative change that is shown
 
 
 def amount_results(compared: Compared, rules: VerdictRules, *, covered: bool) -> list[AmountResult]:
-    """Return the result of each amount (tokens, cost, latency). `covered`: the completion suffices for a verdict."""
+    """Return the result of each amount (tokens, cost, latency). `covered`: the coverage suffices for a verdict."""
     results = []
     for name, amount in compared.amounts.items():
         if not isinstance(amount, str):

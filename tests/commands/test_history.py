@@ -37,7 +37,7 @@ def test_history_names_regressions_first(recorded: Library) -> None:
     lines = [" ".join(line.split()) for line in found.out.splitlines()]
     starts = (
         "m: ▼ 1.10.0 regressed against 1.1.0: -0.300 (-0.3",
-        "m: ▼ 2.0.0 regressed against 1.10.0: 0.000 (",
+        "m: ▼ 2.0.0 regressed since 1.0.0; against 1.10.0: 0.000 (",
         "m: all changes since 1.0.0: field_level_f1 -0.300 (95 % confidence interval -0.",
         "n: ▲ 2.0.0 improved against 1.10.0: +0.200 (",
     )

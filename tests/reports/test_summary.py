@@ -188,7 +188,7 @@ def test_regression_only_since_accepted_version_names_that_version() -> None:
         "regressed"
     )
     command = "`skill-evaluator compare receipts --baseline 0.9.0`"
-    assert conclusion.next == f"compare with the accepted baseline: {command}"
+    assert conclusion.next == f"compare with 0.9.0: {command}"
 
 
 def test_drop_on_one_case_has_no_confidence_interval() -> None:

@@ -79,6 +79,11 @@ class EvaluationResult:
         folder = self.inputs.component.records_dir
         return any(each.record is record and each.record_path.parent == folder for each in self.finished)
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether only some of the cases were run."""
+        return any(not run.manifest.whole for run in self.runs)
+
     def remaining(self, request: RequestT) -> RequestT:
         """Return the request with its limits, if any, reduced by the calls and cost of this evaluation."""
         records = [each.record for each in self.finished]

@@ -504,7 +504,7 @@ REMEDIES: Mapping[str, str] = {
     "permission_denied": "give the key of '{model}' access to this model; then --resume",
     "no_login": "log in to the cloud that '{model}' names as its `place`, in this shell or job; then --resume",
     "identity_refused": "correct the trust rule for the token's subject and audience, or its rights; then --resume",
-    "unknown_model": "correct api_id or base_url of '{model}' in models.yaml",
+    "unknown_model": "correct the id (or api_id) or the base_url of '{model}' in models.yaml",
     "model_retired": "the model is retired: `skill-evaluator switch {model} NEW` compares it with another",
     "out_of_credit": "top up the account; then --resume",
     "context_exceeded": "raise the context of the server, or shorten document or prompt",

@@ -101,8 +101,7 @@ def evaluation_page(
 
 def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> ComparisonSummary | None:
     """Draw an evaluation's conclusion. Return None if there is no run, or if a scenario has no comparison."""
-    is_partial = any(not run.manifest.whole for run in done.runs)
-    reader = Reader(outputs=_run_names(done), folders=folders, is_partial=is_partial)
+    reader = Reader(outputs=_run_names(done), folders=folders, is_partial=done.is_partial)
     records = [run.record for run in done.finished]
     judged = done.judged or [one for one in records if not (one.is_final or one.is_baseline or one.shard)]
     if done.verdict is None and (not judged or done.inputs.request.scenario is not None):

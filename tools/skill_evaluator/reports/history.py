@@ -82,8 +82,9 @@ def _step_words(metric: str, point: Point, step: Step, *, is_open: bool) -> str:
     reason = "" if is_open or is_shown else f"; {step.why}"
     if step.fell_most and step.fell_most not in reason:
         reason += f"; fell most: {step.fell_most}"
-    since = f" since {step.since_accepted.version};" if step.since_accepted and step.regressed_since else ""
-    return f"{summary.MARKS[step.verdict]} {point.version} {step.verdict}{since} against {step.before}: {change}{reason}"
+    mark, since = summary.MARKS[step.verdict], step.since_accepted
+    alone = f" since {since.version};" if since and step.regressed_since else ""
+    return f"{mark} {point.version} {step.verdict}{alone} against {step.before}: {change}{reason}"
 
 
 def _version_sheet(history: History) -> Sheet:

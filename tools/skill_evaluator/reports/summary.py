@@ -109,11 +109,7 @@ def conclude(result: ComparisonResult, reader: Reader) -> ComparisonSummary:
 
 
 def conclude_first(record: Record, reader: Reader, *, is_recorded: bool, ship: str = "") -> ComparisonSummary:
-    """Draw the conclusion from a run without a comparison: its number of cases, and the drop that they can detect.
-
-    `is_recorded`: the run is a baseline for later versions. An incomplete run has no verdict. If every case scored 0,
-    the next step is to look at the outputs.
-    """
+    """Draw the conclusion from a run without a comparison. `is_recorded`: it is a baseline for later versions."""
     name, cases = record.skill, counted(record.n_cases, "case")
     title = f"{name} {record.skill_version}"
     if not record.complete:
@@ -160,7 +156,6 @@ def scope_words(result: ComparisonResult, model: ModelVerdict) -> str:
 
     A loss only since the accepted version names that version. An incomparable verdict has no number of cases. Improved
     and unchanged verdicts add the number of 100 new cases that may be worse, unless only failed cases were run again.
-    The remarks of `with_served` follow.
     """
     cases, text = result.n_cases, str(result.verdict)
     if model.baseline is not None:

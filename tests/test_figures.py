@@ -15,14 +15,14 @@ from tests.test_architecture import PACKAGE, imported_modules, modules
 
 # Each is the most that is allowed; shares are percent.
 MOST = {
-    "lines": 46_630,
+    "lines": 46_600,
     "files": 180,
     "imports": 7.2,
     "once": 56.5,
     "one_importer": 17,
     "alike": 5,
     "commands": 1_305,
-    "tests": 45_800,
+    "tests": 45_810,
 }
 # How many files of the package a command runs functions of, on the demo library.
 WALKED = {"evaluate receipts --dry-run": 49, "evaluate receipts": 62, "compare receipts": 35}

@@ -45,7 +45,7 @@ def drafted(forge: Forge, acted: Acted, main: str) -> None:
     assert acted.steps("Publish") == {}
     (comment,) = forge.world["comments"]
     assert "A draft before the merge, not recorded; cost: $0.0" in comment
-    assert "one on served" in comment
+    assert "one with served" in comment
     assert forge.landed(main) == []
 
 

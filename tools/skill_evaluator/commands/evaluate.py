@@ -144,7 +144,7 @@ def _evaluate_many(request: ManyRequest) -> int:
     done: Mapping[str, EvaluationResult | errors.SkillEvaluatorError] = {}
     if planned.ready and not request.dry_run:
         if request.max_cost is None and not agreed("Make these calls?", yes=request.yes):
-            remedy = "set a cap with --max-cost USD, or use --yes to run without a cap"
+            remedy = "set a cap with --max-cost USD, or use --yes to run without this cap"
             if planned.cost_at_most_usd is None:  # --max-cost requires the price of each model
                 remedy = "the price of a model is unknown: use --yes, and cap the calls with --max-calls N"
             raise errors.RunError(f"no call was made; {remedy}")

@@ -252,8 +252,8 @@ def _compare(
     ]
     archive.add(each.record for each in finished if each.run.manifest.role == "baseline")
     verdict, ranking = None, None
-    partial = {run.manifest.run_id for run in runs if not run.manifest.whole}
     if judged:
+        partial = {run.manifest.run_id for run in runs if not run.manifest.whole}
         verdict = recorded.verdict_on(judged, partial, asked_again=reruns_failed)
     ranked = [record for record in judged if record.complete]
     if not (inputs.request.cases or reruns_failed) and len({record.model_id for record in ranked}) == len(ranked) > 1:
@@ -261,8 +261,7 @@ def _compare(
         if runs_of_versions(archive.entries) and not any(record.draft for record in ranked):
             ranking = recorded.with_advice(archive.entries, ranking)[1]
     if verdict is not None and not all(record.draft for record in judged):
-        advised = inputs.recorded() if partial else recorded  # the advice is not about runs of some cases
-        ship = ranking.advice.words if ranking and ranking.advice.version else advised.ship_words()
+        ship = ranking.advice.words if ranking and ranking.advice.version else recorded.ship_words()
         verdict = verdict.model_copy(update={"ship": ship})
     in_component = [each for each in finished if each.record_path.parent == inputs.component.records_dir]
     repeated = [each.record for each in in_component if each.run.manifest.role == "again"]

@@ -297,7 +297,7 @@ class RecordedComponent:
         `partial`: the ids of runs with only some cases, which are compared on these cases. `asked_again`: the records
         are reruns of failed cases. They are compared without anchors and without other models.
         """
-        self.archive.add(records)
+        self.archive.add(record for record in records if record.run_id not in partial)
         chosen = [
             (record, self._default_baseline(entry_of(record)))
             for record in records

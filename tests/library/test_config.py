@@ -1,6 +1,6 @@
 """models.yaml and settings.yaml: what is enough, what is refused, and where the mistake is said to be."""
 
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -145,6 +145,13 @@ def test_last_day_of_an_unstable_case_is_no_number() -> None:
     assert UnstableCase(reason="a", until="2027-01-31").until == date(2027, 1, 31)  # type: ignore[arg-type]
     with pytest.raises(ValidationError, match="a day such as 2027-01-31 is expected, not '1798675200'"):
         UnstableCase(reason="a", until="1798675200")  # type: ignore[arg-type]
+
+
+def test_exception_of_an_unstable_case_ends_after_its_last_day() -> None:
+    today = datetime.now(UTC).date()
+    yesterdays, todays = (UnstableCase(reason="a", until=day) for day in (today - timedelta(days=1), today))
+    assert yesterdays.is_over
+    assert not todays.is_over or datetime.now(UTC).date() > today  # the day may change during the test
 
 
 def test_documents_are_private_by_default(tmp_path: Path) -> None:

@@ -15,12 +15,13 @@ from tests.verdicts.rules import some_rules
 
 TODAY = datetime.datetime.now(datetime.UTC).date()
 DAY = datetime.timedelta(days=1)
+TOMORROW = TODAY + DAY  # still in force if the day changes during the tests
 NAMES = [f"c{at}" for at in range(8)]
 RIGHT: dict[str, list[Score]] = {name: [1.0] * 5 for name in NAMES}
 TOTAL = {"total": dict.fromkeys(NAMES, (5, 5))}
 
 
-def policy(*names: str, until: datetime.date = TODAY, **component: Any) -> dict[str, Any]:
+def policy(*names: str, until: datetime.date = TOMORROW, **component: Any) -> dict[str, Any]:
     unstable = {name: {"reason": "the scan is torn", "until": until.isoformat()} for name in names}
     return {"components": {"s": {"unstable_cases": unstable, **component}}}
 
@@ -35,7 +36,7 @@ def test_unstable_case_is_shown_and_decides_nothing() -> None:
     broken = RIGHT | {"c3": [0.0] * 5}
     assert compared(broken, {}).verdict == "regressed"
     model = compared(broken, policy("c3"))
-    reason = f"1.000 → 0.000, unstable until {TODAY}: the scan is torn"
+    reason = f"1.000 → 0.000, unstable until {TOMORROW}: the scan is torn"
     assert (model.verdict, model.n_cases, model.metrics[0].n, model.lost_cases) == ("unchanged", 7, 35, [])
     assert model.cases.left_out == {"c3": reason}
     assert model.reasons[-1] == f"1 case left out: c3 ({reason})"

@@ -39,10 +39,11 @@ _MAX_MODELS = 8  # maximum number of models whose pairs are compared
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentStatus:
-    """The state of a component. `newest` has the newest record of each model's highest version, by model id.
+    """The newest records, the history, the ranking and the comparisons of a component.
 
-    `versions` has the comparison of a version with its baselines, for each of the five highest versions. `pairs` has
-    one comparison for each two of the first eight models that have a version in common.
+    `newest` has the newest record of each model's highest version, by model id. `versions` compares each of the five
+    highest versions with its baselines. `pairs` compares every two of the first eight models, in the order of their
+    ids. Two models without a common version are not compared.
     """
 
     newest: Mapping[str, Record]
@@ -55,7 +56,7 @@ class ComponentStatus:
 def pairs_of_files(
     old: Sequence[Record], new: Sequence[Record], models: Sequence[str], files: Sequence[str]
 ) -> tuple[list[Pair], dict[str, str]]:
-    """Pair the records of two files by model id. Also return the reason of each skipped model, by model id.
+    """Pair the records of two files by model id. Also return the reason why a model is skipped, by model id.
 
     `models` selects the models to compare (empty: all). If each file has a single record, these two are always paired.
     Raise LeaderboardError if there is no pair.
@@ -72,7 +73,7 @@ def pairs_of_files(
 
 
 def on_different_days(pairs: Sequence[Pair]) -> list[Pair]:
-    """Return the pairs, marked as not interleaved. Raise LeaderboardError if a candidate was not imported."""
+    """Mark pairs of imported results as not interleaved. Raise LeaderboardError if a candidate is not imported."""
     if not all(pair.candidate.is_from_elsewhere for pair in pairs):
         raise LeaderboardError("--different-days is only for results of another tool; omit it: records have dates")
     return [replace(pair, side_by_side=False) for pair in pairs]
@@ -222,10 +223,12 @@ class RecordedComponent:
     def choose_runs(
         self, baseline: Named, candidate: Named, models: Sequence[str] = ()
     ) -> tuple[list[Pair], list[Pair], dict[str, str]]:
-        """Return (pairs, hidden, left_out) for `compare`, one pair per model. Raise LeaderboardError if there is none.
+        """Return (pairs, hidden, left_out), the arguments of `compare`. There is one pair per model.
 
-        `baseline` and `candidate` are a version, a run id or a record. The candidate can also be a draft's id. The runs
-        of a version are pooled. A candidate of None is the highest version, a baseline of None its default baseline.
+        `baseline` and `candidate` are a version, a run id or a record. If `candidate` is None, the highest version is
+        used. If `baseline` is None, each candidate has its default baseline. `hidden` has the pairs of models that are
+        not in `models`. `left_out` has the reason why a model has no candidate, by model id. Raise LeaderboardError if
+        no run matches.
         """
         archive = self.archive
         if isinstance(candidate, str) and (draft := archive.draft(candidate)) is not None:
@@ -272,7 +275,11 @@ class RecordedComponent:
     def compare(
         self, pairs: Sequence[Pair], hidden: Sequence[Pair] = (), left_out: Mapping[str, str] | None = None
     ) -> ComparisonResult:
-        """Compare pairs under the current rules, as `compare_records` does. The result names the accepted version."""
+        """Compare pairs under the policy of the settings.
+
+        The pairs in `hidden` get no verdict, but count in the correction for multiple tests. `left_out` has the reason
+        why a model is skipped, by model id.
+        """
         result = compare_records(pairs, rules_for(self.settings, pairs[0].candidate), left_out, hidden)
         return result.model_copy(update={"accepted": self.accepted_version})
 
@@ -293,9 +300,8 @@ class RecordedComponent:
     ) -> ComparisonResult | None:
         """Compare complete runs with their default baselines. Return None if no run has a baseline.
 
-        Skip interleaved baselines. A run with the schema alone is the baseline of the recorded run with the prompt.
-        `partial`: the ids of runs with only some cases, which are compared on these cases. `asked_again`: the records
-        are reruns of failed cases. They are compared without anchors and without other models.
+        `partial` has the ids of runs of only some cases. Such a run is compared on these cases. If `asked_again` is
+        true, the records are reruns of failed cases.
         """
         self.archive.add(record for record in records if record.run_id not in partial)
         chosen = [
@@ -316,11 +322,10 @@ class RecordedComponent:
         return selection.default_baseline(run, self.archive, self.settings.policy)
 
     def pair_of(self, candidate: Record, baseline: RecordedRun | None, *, anchored: bool = True) -> Pair:
-        """Build the pair of a candidate and its baseline, with the anchor and the runs to pool with each record.
+        """Build the pair of a candidate and its baseline, with other runs of both versions to pool.
 
-        The anchor is a run of the accepted version. If there is none, it is a run of the lowest comparable version with
-        half of the candidate's cases. There is no anchor if `anchored` is false, if the policy excludes it, or under a
-        scenario. Drafts and pairs that ran interleaved are not pooled with other runs.
+        The pair also has an anchor: a run of the accepted version, or else a run of the lowest comparable version. If
+        `anchored` is false, or if the policy excludes anchors, the pair has no anchor.
         """
         archive, entry = self.archive, entry_of(candidate)
         skipped = list(selection.skipped_run_notes(archive.entries, entry, baseline))
@@ -405,7 +410,7 @@ class RecordedComponent:
                         yield self.archive.record(run)
 
     def _prompt_pairs(self, records: Sequence[Record]) -> list[Pair]:
-        """Pair runs with the prompt and their baselines: runs of the same version and model with the schema alone."""
+        """Pair runs without the prompt (baselines) with runs with the prompt, of the same version and model."""
         archive, pairs = self.archive, []
         for record in records:
             scenario = None if record.scenario == SCHEMA_ALONE else SCHEMA_ALONE
@@ -441,7 +446,7 @@ class RecordedComponent:
         return [record.model_copy(update={"drift": drifts.get(record.run_id)}) for record in records]
 
     def spreads_of(self, records: Iterable[Record]) -> list[RunSpread]:
-        """Return each model's spread of scores, over its last record and the other runs of the same version."""
+        """Return the scores of all runs and their standard deviation, for the version of each model's last record."""
         spreads = []
         for record in {record.model_id: record for record in records}.values():
             runs = (*self._runs_of_series(record, {record.skill_version}), record)
@@ -463,7 +468,7 @@ class RecordedComponent:
         verdict: ComparisonResult | None = None,
         left_out: Mapping[str, str] | None = None,
     ) -> ModelRanking:
-        """Rank complete runs, one per model. `left_out` has the reason of each model without a run, by model id."""
+        """Rank complete runs, one per model. `left_out` has the reason why a model has no run, by model id."""
         archive = self.archive
         archive.add(records)
         family = [*records, *self._other_models(records)]
@@ -510,7 +515,10 @@ def drifts_in(result: ComparisonResult | None) -> dict[str, Drift]:
 
 
 def drifted(pairs: Sequence[Pair], rules: VerdictRules) -> ComparisonResult:
-    """Compare runs with earlier runs of the same prompt. A change that is not drift becomes *inconclusive*."""
+    """Compare runs with earlier runs of the same prompt.
+
+    If a change may be the usual variation between days, its verdict becomes *inconclusive*.
+    """
     pairs = [comparability.without_unstable(pair, rules.unstable_cases, rules.primary_metric) for pair in pairs]
     result = compare_records(pairs, rules)
     compared = zip(result.models, map(measure_pair, pairs), strict=True)
@@ -545,7 +553,7 @@ def _only_drift(model: ModelVerdict, compared: Compared, primary_metric: str) ->
 
 
 def _is_beyond_a_day(measure: Measure) -> bool:
-    """Return whether the 97.5 % confidence interval of the difference excludes 0. Return False for a single case."""
+    """Return whether a difference is larger than usual between days: its 97.5 % confidence interval excludes 0."""
     effect = measure.effect_if(is_sampled=False)
     if effect is None:
         return False

@@ -40,11 +40,11 @@ class Score(FrozenModel):
 
 
 class Contrast(FrozenModel):
-    """Two models compared by the primary metric. `difference` is the lower model's score minus the higher model's.
+    """The comparison of two models by the primary metric. The model `higher` has the higher score.
 
-    `q` is two-sided and adjusted over all pairs of models (Holm). `as_good`: a drop beyond the tolerance is ruled out.
-    `significant`: the lower model is worse by `q`, and not `as_good`. `remedy` is the way to decide the pair, as text.
-    `fell_most` is the field that fell most and both strict means, as text; "" if none fell beyond the tolerance.
+    `difference` is the score of `lower` minus the score of `higher`. `q` is two-sided, and adjusted over all pairs of
+    models (Holm). If `as_good` is true, a drop beyond the tolerance is ruled out. If `significant` is true, `lower` is
+    significantly worse than `higher`, and `as_good` is false.
     """
 
     higher: str
@@ -56,12 +56,12 @@ class Contrast(FrozenModel):
     n_cases: int = 0
     as_good: bool = False
     significant: bool = False
-    remedy: str | None = None
-    fell_most: str = Field(default="", exclude=True)
+    remedy: str | None = None  # way to decide the pair
+    fell_most: str = Field(default="", exclude=True)  # field that fell most, and its mean scores
 
 
 class PromptEffect(FrozenModel):
-    """The effect of the prompt on the primary metric: its score minus the score of a run with the schema alone."""
+    """The primary metric of a run with the prompt minus the primary metric of a run without the prompt."""
 
     difference: float | None
     ci95: tuple[float, float] | None
@@ -70,11 +70,9 @@ class PromptEffect(FrozenModel):
 
 
 class RankedModel(FrozenModel):
-    """One model of the ranking: its scores, cost and age, and its comparison with the other models.
+    """One model of the ranking, with its scores, cost and age.
 
-    `like_best`: no significant difference from the best model. `verdict` compares the version with a lower version, and
-    `prompt_adds` with the schema alone. `frontier`: no other model is both as good and as cheap (None if the cost is
-    unknown).
+    If `like_best` is true, the score does not differ significantly from the score of the best model.
     """
 
     place: int = 1
@@ -92,16 +90,16 @@ class RankedModel(FrozenModel):
     usd_per_1000_cases: float | None
     latency_p50_s: float | None
     latency_p95_s: float | None
-    verdict: VerdictName | None = None
+    verdict: VerdictName | None = None  # compares the version with a lower version
     prompt_adds: PromptEffect | None = None
-    frontier: bool | None = None
+    frontier: bool | None = None  # no other model is as good and as cheap; None: unknown cost
 
 
 class Advice(FrozenModel):
     """The version and the model to ship, and the reason.
 
-    The version is None for drafts, which are not shipped, and "" if no version can be shipped yet. `model_id` is None
-    if no model is best; `alike` then has the best models that are not shown to differ.
+    `version` is None for drafts, which are not shipped. It is "" if no version can be shipped yet. If no single model
+    is best, `model_id` is None, and `alike` has the ids of the best models, which do not differ significantly.
     """
 
     version: str | None = None
@@ -126,8 +124,8 @@ class Advice(FrozenModel):
 class ModelRanking(FrozenModel):
     """The models of a component, best first, ranked on the cases that all of them share.
 
-    The q of `pairs` is adjusted over `family` pairs: those of all models of the version, even if not shown.
-    `left_out` has the reason of each model that is not ranked, by id. `unmeasured`: the version on disk was not run.
+    The q of `pairs` is adjusted over `family` pairs: those of all models of the version, even if not shown. `left_out`
+    has the reason why a model is not ranked, by model id. `unmeasured`: the version on disk was not run.
     """
 
     skill: str
@@ -144,7 +142,6 @@ class ModelRanking(FrozenModel):
 
 
 def _advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast], tolerance: float) -> Advice:
-    """Return advice on the best model, without a version. Its `model_id` is None if no model is best."""
     if len(rows) < 2:
         return Advice(reason="there is no other model to compare it with" if rows else "no model can be ranked")
     beaten = {pair.lower for pair in pairs if pair.significant}
@@ -209,10 +206,11 @@ def rank_models(
     prompts: Sequence[Pair] = (),
     verdicts: Mapping[str, VerdictName],
 ) -> ModelRanking:
-    """Rank models by the strict mean of the primary metric, on the cases that all of them share.
+    """Rank models by the strict mean of the primary metric, on the cases that all models share.
 
-    `runs` has a pair without a baseline per model. The models of `hidden` are not shown, but count in the correction
-    for multiple tests. `prompts` pairs runs with the schema alone and with the prompt. `verdicts` is by model id.
+    `runs` has one pair per model, without a baseline. The pairs of `hidden` are not shown, but count in the correction
+    for multiple tests. Each pair of `prompts` has a run without the prompt as baseline, and a run with the prompt as
+    candidate. `verdicts` has the verdict on each model, by model id.
     """
     comparable, unlike = _comparable(runs, hidden)
     shared = {pair.candidate.model_id: pair for pair in _on_shared_cases(comparable)}
@@ -282,7 +280,6 @@ def _measured(pair: Pair) -> RankedModel:
 
 
 def _comparable(runs: Sequence[Pair], hidden: Sequence[Pair]) -> tuple[list[Pair], dict[str, str]]:
-    """Return the pairs that are comparable with the newest run, and the reason of each other model by model id."""
     newest = max(
         (pair.candidate for pair in runs),
         key=lambda run: (not is_mixed(run.served_model), run.timestamp, run.run_id),
@@ -327,7 +324,7 @@ def _score(record: Record, metric: str) -> Score | None:
 
 
 def _contrasts(models: Sequence[Pair], rules: VerdictRules) -> list[Contrast]:
-    """Return the contrast of each pair of `models`, which are sorted by score, the best first."""
+    """Compare every two models by the primary metric. `models` has one run pair per model, the best model first."""
     couples = list(combinations(models, 2))
     pairs = [
         Pair(
@@ -363,7 +360,7 @@ def _contrasts(models: Sequence[Pair], rules: VerdictRules) -> list[Contrast]:
 
 
 def _fell_most(higher: Pair, lower: Pair, tolerance: float) -> str:
-    """Return the field that fell most, with both strict means, as text. Return "" if none fell beyond `tolerance`."""
+    """Format the field that fell most, with its mean scores. Return "" if no field fell by more than `tolerance`."""
     before, after = (comparability.pooled(pair.candidate, pair.candidate_again) for pair in (higher, lower))
     falls = [
         (measure.after.mean - measure.before.mean, measure.name, arrow(measure.before.mean, measure.after.mean))
@@ -383,10 +380,11 @@ _FLAKY_RUNS = 3
 
 
 class Step(FrozenModel):
-    """The verdict on a version against the version `before` it. `falls` has the lost fields and their drops.
+    """The verdict on a model's version, compared with an earlier version (`before`).
 
-    `fell_most` names the field that fell most and its scores. `worse_cases` has up to three cases that got worse.
-    `regressed_since`: only the change since the accepted version is *regressed*.
+    `falls` has the lost fields and their mean scores before and after. `fell_most` names the field that fell most and
+    its scores. `worse_cases` has up to three cases that got worse. If `regressed_since` is true, the version regressed
+    only against the accepted version.
     """
 
     before: str
@@ -403,12 +401,12 @@ class Step(FrozenModel):
 
     @property
     def why(self) -> str:
-        """The lost fields as text. Without lost fields, the first reason, or "" if there is none."""
+        """The lost fields as text. If no field is lost, the first reason for the verdict, or "" without a reason."""
         return joined_falls(self.falls) or next(iter(self.reasons), "")
 
     @classmethod
     def of(cls, model: ModelVerdict, primary_metric: str) -> "Step":
-        """Build the step from the verdict on a model against the version before."""
+        """Convert the verdict on a model to the step from the baseline's version to the candidate's version."""
         primary = _primary(model, primary_metric)
         fell = None if model.verdict == "incomparable" else model.fell_most
         return cls.view(
@@ -440,7 +438,7 @@ class Point(FrozenModel):
 
     @classmethod
     def of(cls, pair: Pair, step: Step | None, primary_metric: str) -> "Point":
-        """Build the point of the candidate's version. Its mean is that of the primary metric."""
+        """Build the point for the candidate's version. `strict_mean` is the strict mean of the primary metric."""
         newest = pair.candidate
         scores = [
             comparability.strict_scores(case, primary_metric)
@@ -496,7 +494,10 @@ class History(FrozenModel):
 
     @property
     def newest_steps(self) -> dict[str, Step | None]:
-        """The step to the highest version by model id, for models that have it. None for a model's first version."""
+        """The comparison of the highest version with the version before (`Step`), by model id.
+
+        Models without the highest version are omitted. The step is None if the model has no lower version.
+        """
         points = {model.model_id: model.points[-1] for model in self.models}
         return {name: point.step for name, point in points.items() if point.version == self.newest}
 
@@ -508,10 +509,10 @@ class History(FrozenModel):
 
     @property
     def newest_words(self) -> str:
-        """The worst verdict on the highest version, and the worst since the accepted version, as text.
+        """The worst verdict on the highest version as text, such as `regressed against 1.0.0 with gpt-5`.
 
-        The second part is omitted if no model was compared with the accepted version, the first if the models
-        regressed only since the accepted version. If there is no lower version, the text says only that.
+        If models were also compared with the accepted version, the text has the worst verdict of these comparisons,
+        too.
         """
         steps = {name: step for name, step in self.newest_steps.items() if step is not None}
         if not steps:
@@ -536,11 +537,11 @@ class History(FrozenModel):
 
     @property
     def to_ship(self) -> str:
-        """The version to ship: the highest sound version, or else the lowest version. "" if all score 0.
+        """The version to ship: the highest sound version. If no version is sound, the lowest version.
 
-        A version is sound if it improved, has no baseline, or is unchanged after a sound version. An unchanged highest
-        version is always sound, because it is also compared with the accepted version. A version whose newest runs
-        score 0 in every case with every model is not shipped.
+        A version is sound if it improved, or if it has no baseline. An unchanged version is sound if it is the highest
+        version, or if the version before it is sound. A version that scored 0 in every case is not shipped. If every
+        version scored 0, the text is "".
         """
         points = by_key((point.version, point) for model in self.models for point in model.points)
         *_, newest = ordered = sorted(points, key=precedence)
@@ -574,7 +575,10 @@ def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
 
 
 def _unchanged_runs(versions: Sequence[Pair], steps: Mapping[str, Step]) -> list[Record]:
-    """Return the runs of the last version that was not *unchanged* and of all later versions, oldest first."""
+    """Return the runs of the newest version and of the versions before it with unchanged scores, oldest first.
+
+    For example, if 1.1.0 improved, and 1.2.0 and 1.3.0 are *unchanged*, return the runs of these three versions.
+    """
     runs = dict[str, Record]()
     for pair in reversed(versions):
         runs |= {run.run_id: run for run in (pair.candidate, *pair.candidate_again)}

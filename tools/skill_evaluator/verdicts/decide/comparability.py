@@ -25,10 +25,11 @@ AGREEMENT = ("pairwise_exact_match", "pairwise_field_f1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Two records to compare.
+    """A baseline and a candidate to compare, with the other runs that the comparison uses.
 
-    `baseline_again`, `candidate_again` and `anchor_again` are further runs of the same version and settings, oldest
-    first, to pool with that record.
+    `baseline_again`, `candidate_again` and `anchor_again` have other runs of the same versions, oldest first. The
+    scores of these runs are pooled with the scores of `baseline`, `candidate` and `anchor`. `anchor` is an older
+    record, usually of the accepted version, with which the candidate is also compared.
     """
 
     baseline: Record | None  # None: see `absent` for the reason
@@ -57,17 +58,17 @@ class Pair:
 
     @property
     def is_beside(self) -> bool:
-        """Whether the two runs are interleaved, or are treated as interleaved."""
+        """Whether the two runs are interleaved, or count as interleaved because `side_by_side` is true."""
         return self.side_by_side or (self.baseline is not None and self.candidate.beside == self.baseline.run_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedCases:
-    """The comparable part of two records. `cases` are the unchanged cases, each as (baseline, candidate).
+    """The unchanged cases of two records, each as (baseline, candidate), and the differences between the records.
 
-    `left_out` has the reason of each other case by id. `barriers` are the differences that prevent a comparison,
-    `remarks` those that do not. `outputs` has the numbers (readable, planned) of outputs of `cases`, in the baseline
-    and in the candidate.
+    `left_out` has the reason why any other case is not compared, by case id. `barriers` are the differences that
+    prevent a comparison. `remarks` are the differences that do not prevent it. `outputs` has the numbers of readable
+    and of planned outputs, first in the baseline, then in the candidate.
     """
 
     cases: tuple[tuple[CaseRecord, CaseRecord], ...] = ()
@@ -78,7 +79,10 @@ class SharedCases:
 
 
 def mark_concurrent(pair: Pair) -> Pair:
-    """Return a pair with `side_by_side` set: true if the same commands ran both versions, or all runs are imported."""
+    """Return a pair with `side_by_side` set, which says whether the runs count as interleaved.
+
+    Runs count as interleaved if each command that ran the baseline also ran the candidate, or if all runs are imported.
+    """
     if pair.baseline is None:
         return pair
     sides = (pair.baseline, *pair.baseline_again), (pair.candidate, *pair.candidate_again)
@@ -88,7 +92,7 @@ def mark_concurrent(pair: Pair) -> Pair:
 
 
 def common_part(baseline: Record, candidate: Record, *, any_served: bool = False) -> SharedCases:
-    """Return the comparable part of two records. With `any_served`, the served model may differ."""
+    """Compare the cases and the settings of two records. If `any_served` is true, the served models may differ."""
     before = {case.case_id: case for case in baseline.per_case}
     after = {case.case_id: case for case in candidate.per_case}
     shared = [case_id for case_id in before if case_id in after]
@@ -116,9 +120,10 @@ def _count_outputs(cases: Iterable[CaseRecord]) -> tuple[int, int]:
 
 
 def served_change(baseline: Record, candidate: Record) -> records.Change | None:
-    """Return "model" if another model was served, "date" if only its release differs, otherwise None.
+    """Return "model" if different models served two runs, or "date" if only the release of the model differs.
 
-    If the model ids differ, return "model" if several models served one run, otherwise None. Return None for a program.
+    Otherwise, return None. If the model ids of the runs differ, different served models are expected. Then return
+    "model" only if several models served one of the runs.
     """
     if candidate.provider == "program":
         return None
@@ -230,8 +235,8 @@ def strict_scores(case: CaseRecord, name: str) -> Scores:
 def field_scores(case: CaseRecord, name: str) -> Scores:
     """Return one score per output for a field: 1 for right, 0 for wrong, missing, extra or unreadable.
 
-    The scores are computed from counts, so they are not in the order of the outputs, and one of them may be a fraction.
-    If `name` is the path of a check, return the scores of the check.
+    Records have only the numbers of right values. So the scores are not in the order of the outputs. If `name` is the
+    path of a check, return the scores of the check.
     """
     if (check := check_of(case, name)) is not None:
         return tuple(score for score in check.scores if score is not None)
@@ -276,7 +281,7 @@ def cut_pair(pair: Pair, case_ids: Container[str]) -> Pair:
 
 
 def without_unstable(pair: Pair, reasons: Mapping[str, str], metric: str) -> Pair:
-    """Return a pair without its unstable cases. Its `unstable` has their scores by `metric` and their reasons."""
+    """Remove the cases in `reasons` from a pair. `unstable` gets each case's scores by `metric`, and the reason."""
     runs = [run for run in pair.runs if run is not None]
     by_run = [{case.case_id: mean_or_none(strict_scores(case, metric)) for case in run.per_case} for run in runs]
     every = {case_id for scores in by_run for case_id in scores}
@@ -289,7 +294,7 @@ def without_unstable(pair: Pair, reasons: Mapping[str, str], metric: str) -> Pai
 
 
 def pooled(record: Record, again: Sequence[Record]) -> Record:
-    """Return a record with the scores of further runs (`again`) of its version added to each unchanged case."""
+    """Return a copy of a record that also has the scores of the same cases in other runs (`again`)."""
     if not again:
         return record
     others = by_key((case.question, case) for run in again for case in run.per_case)
@@ -339,10 +344,10 @@ APART = "the two runs have different checks"
 
 
 def with_same_checks(pair: Pair) -> Pair:
-    """Return a pair with only the checks that are equal in both records, with the weights of the candidate.
+    """Return a pair with only the checks that are equal in the baseline and the candidate.
 
-    Runs to pool that lack one of these checks are dropped. Checks by an uncalibrated judge get the weight 0 if there
-    are other checks.
+    The weight of a check is its weight in the candidate. If code decides at least one check, the checks that an
+    uncalibrated judge decided get the weight 0.
     """
     if pair.baseline is None:
         return pair

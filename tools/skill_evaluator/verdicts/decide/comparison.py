@@ -65,11 +65,12 @@ _MIN_FIELDS = 3
 
 
 def named_cases(common: SharedCases, primary: Measure | None, rules: VerdictRules) -> Cases:
-    """Return the cases whose primary metric moved beyond the tolerance, or whose pass status changed.
+    """Return the cases that broke or were fixed, the cases whose pass status changed, and the skipped cases.
 
-    A case that moved is named in `broke` or `fixed` if its q is at most `FALSE_NAMES`, or if it is nearly always right
-    in one version and nearly always wrong in the other. Other cases that moved are counted in `within_noise`. If
-    `primary` is None, only `left_out`, `turned` and `unreliable` are set.
+    A case broke if its primary metric fell significantly and by more than the tolerance. The drop of a case is
+    significant if its adjusted p-value (q) is at most `FALSE_NAMES`, or if the case turned from nearly always right to
+    nearly always wrong. For `fixed`, the same rules apply to rises. `within_noise` counts all other changes beyond the
+    tolerance.
     """
     turned, unreliable = _turns(common, rules.primary_metric)
     if primary is None:
@@ -115,11 +116,7 @@ def _turns(common: SharedCases, primary_metric: str) -> tuple[list[CaseTurn], li
 
 
 def _is_turned(before: CaseRecord, after: CaseRecord, means: tuple[float, float], *, is_graded: bool) -> bool:
-    """Return whether a case is at least 90 % right in one version and at most 10 % in the other.
-
-    With three or more fields, the mean score of the fields counts. With fewer fields, `means` (the case's mean scores)
-    count. Return False for fewer fields if the metric has no scores other than 0 and 1 (`is_graded` is false).
-    """
+    """Return whether a case is at least 90 % right in one version and at most 10 % right in the other version."""
     if len(before.fields) >= _MIN_FIELDS:
         scores_of = comparability.field_scores
         sides = [[score for path in before.fields for score in scores_of(case, path)] for case in (before, after)]
@@ -149,10 +146,10 @@ def profile_of(record: Record, path: str) -> dict[str, int]:
 
 
 def p_values_of_cases(differences: Floats) -> list[float]:
-    """Return the two-sided p-value of each case's difference. All are 1 if fewer than three cases moved.
+    """Return the two-sided p-value of each case's difference.
 
-    The variance is estimated from the smallest three quarters of the non-zero differences, so differences of equal size
-    are never significant.
+    If fewer than three differences are not 0, all p-values are 1. The variance is estimated from the smallest three
+    quarters of the differences that are not 0.
     """
     sizes = np.sort(np.abs(differences[np.abs(differences) > ROUNDING]))
     if len(sizes) < _MIN_MOVED:
@@ -192,11 +189,7 @@ def _open_measures(compared: Compared, results: Results, rules: VerdictRules) ->
 
 
 def _remedy(measure: Measure, effect: Effect, compared: Compared, rules: VerdictRules) -> str:
-    """Format the remedies for an inconclusive measure, such as more cases, assuming that its difference D stays.
-
-    A drop is excluded if the standard error is at most (D + tolerance) ÷ t, and significant if it is at most −D ÷ t,
-    where t is a t quantile. More cases do not reduce the variance between days.
-    """
+    """Format the ways to reach a verdict on an inconclusive measure, such as an interleaved baseline or more cases."""
     baseline, candidate, q = *compared.pair.runs, compared.q(measure)
     cases, tolerance, level, ways = len(measure.case_ids), rules.tolerance(measure), rules.level(measure), []
     if effect.unseen > tolerance > 0.0:
@@ -311,9 +304,10 @@ def _with_losses(
     failed_run: str | None,
     rules: VerdictRules,
 ) -> tuple[VerdictName, list[str]]:
-    """Lower the verdict on a model for losses that means over cases hide. Return the verdict and the reasons.
+    """Lower the verdict on a model if cases or fields are lost, or an earlier run regressed. Also return the reasons.
 
-    `cases` are the lost cases. `failed_run` is the id of an earlier run of the candidate's version that regressed.
+    `cases` are the lost cases. `since` is the change since the accepted version. `failed_run` is the id of an earlier
+    run of the candidate's version that regressed.
     """
     lowered, reasons, harm = verdict, list[str](), f"{rules.policy.harm:g}"
     if cases and verdict in ("improved", "unchanged"):
@@ -403,7 +397,7 @@ def compare_records(
 ) -> ComparisonResult:
     """Compare pairs of records, usually one per model of a component. Without `fields`, only their metrics count.
 
-    `left_out` has the reason of each skipped model by model id. The pairs of `hidden` count in the correction for
+    `left_out` has the reason why a model is skipped, by model id. The pairs of `hidden` count in the correction for
     multiple tests and get no verdict.
     """
     family = []
@@ -426,7 +420,7 @@ def compare_records(
 
 
 def _with_q(compared: Sequence[Compared], rules: VerdictRules) -> list[Compared]:
-    """Return the comparisons with `tests`: p-values adjusted over the measures of a family in all models."""
+    """Set `tests` of each comparison to p-values, adjusted over all measures of the same tier in all comparisons."""
     tested = [
         (_family_of(measure, rules), (measure, measure.effect.p))
         for model in compared
@@ -446,10 +440,10 @@ def _family_of(measure: Measure, rules: VerdictRules) -> tuple[str, bool]:
 
 
 def _changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[SinceAccepted | None]:
-    """Return the lowest change of a critical measure since the anchor, for each pair.
+    """Return one change per pair, from its anchor to its candidate: the change of the critical measure that fell most.
 
-    The change is None if the pair has no anchor, if the anchor is also the baseline, or if no critical measure can be
-    compared.
+    The anchor is an older record, usually of the accepted version. The change is None if the pair has no anchor, if the
+    anchor is also the baseline, or if no critical measure can be compared.
     """
     tested = []
     for index, pair in enumerate(pairs):
@@ -476,7 +470,7 @@ def _changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[
 
 
 def _failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
-    """Return the id of the oldest pooled run of the candidate's version that regressed. Return None if none did."""
+    """Return the id of the oldest run in `candidate_again` that regressed. Return None if no run regressed."""
     runs = (*pair.candidate_again, pair.candidate)
     for count, run in enumerate(runs[:-1]):
         compared = measure_pair(replace(pair, candidate=run, candidate_again=runs[:count]))
@@ -539,9 +533,9 @@ def _deciding_judge(compared: Compared, results: Results, verdict: VerdictName) 
 
 
 def _result(measure: Measure, compared: Compared, rules: VerdictRules, models: int | None) -> MeasureResult:
-    """Build the result of a measure. `models` is the number of compared models.
+    """Build the result of a measure. `models` is the number of compared models, or None if the coverage is too low.
 
-    If the coverage is too low, `models` is None and the measure is inconclusive.
+    If the coverage is too low, the measure is *inconclusive*.
     """
     effect, pair, (q, family) = measure.effect, compared.pair, compared.tests.get(measure, (None, 1))
     level, tolerance, harm = rules.level(measure), rules.tolerance(measure), rules.policy.harm

@@ -47,11 +47,11 @@ _STRICT = 0.01  # p below this requires that few differences are clipped
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """The difference candidate minus baseline, from `n` cases or outputs, with standard error and degrees of freedom.
+    """The mean difference between two versions, candidate minus baseline, with its standard error and p-value.
 
-    `p` is one-sided, in the direction of the difference. The difference is above `lowest` with 97 % confidence.
-    If no score varied, up to the share `unseen` of new cases may still differ. `unseen` is 0 if scores varied, or if
-    each case has at least three outputs in both versions together.
+    `n` is the number of cases or outputs. `p` is one-sided, in the direction of the difference. The difference is above
+    `lowest` with 97 % confidence. If no score varied, and a case has fewer than three outputs, `unseen` is the largest
+    share of new cases that may still score differently. Otherwise, `unseen` is 0.
     """
 
     difference: float
@@ -74,7 +74,10 @@ class Effect:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArmStatistics:
-    """The number, mean and variance of each case's scores. A single score gets the mean variance of other cases."""
+    """The number, mean and variance of the scores of each case.
+
+    If a case has only one score, its variance is the mean variance of the cases with several scores.
+    """
 
     counts: Floats
     means: Floats
@@ -102,10 +105,10 @@ class ArmStatistics:
 
     @cached_property
     def slope(self) -> float:
-        """The derivative of the mean score by the log-odds of all cases: the mean of s(1 − s).
+        """The rate at which the mean score changes if all cases shift on the logit scale.
 
-        s = (n·m + M) ÷ (n + 1) for a case with n scores and their mean m. M is the mean of all cases. If a case has
-        replicates, the slope is at most the mean standard deviation of the cases.
+        The slope is the mean of x (1 − x) over the cases, where x is the mean score of a case, moved towards the mean
+        of all cases. If there are replicates, the slope is at most the mean standard deviation within a case.
         """
         scores = (self.counts * self.means + self.mean) / (self.counts + 1)
         moved = float((scores * (1 - scores)).mean())
@@ -115,13 +118,11 @@ class ArmStatistics:
 def paired_effect(
     before: ArmStatistics, after: ArmStatistics, day_variance: float = 0.0, limit: float = 1.0
 ) -> Effect | None:
-    """Return the effect with the cases as the sample, by a paired t-test. Return None for a single case.
+    """Return the difference between two versions by a paired t-test over the cases. Return None for a single case.
 
-    error² = s² ÷ C + (D ÷ 2C)² + `day_variance`. The C differences have the mean D and the standard deviation s.
-    `day_variance` is the variance that two runs on different days add. `limit` bounds the confidence interval.
-    The test is repeated with the largest differences clipped: drops in the test of a drop, rises in the test of a rise.
-    The smallest p and the narrowest confidence limits count. If the candidate has fewer replicates, s² ÷ C in the test
-    of a rise is at least the variance that the baseline's replicates predict for an unchanged version.
+    `day_variance` is the variance that two runs on different days add. The confidence interval is cut at −`limit` and
+    `limit`. The test is repeated with the largest differences clipped, and the smallest p-value counts. See
+    docs/statistics.md for the formulas.
     """
     differences = after.means - before.means
     cases = len(differences)
@@ -151,7 +152,7 @@ def paired_effect(
 
 @dataclass(frozen=True, slots=True)
 class _ClippedTests:
-    """Tests for a drop, one per limit to which larger drops are clipped. The first test clips none."""
+    """t-tests for a drop, with the largest drops clipped to different limits. The first test clips no drop."""
 
     means: Floats
     errors: Floats
@@ -162,10 +163,10 @@ class _ClippedTests:
     def of(
         cls, differences: Floats, day_variance: float, *, least: float = 0.0, max_share: float = 1.0
     ) -> "_ClippedTests":
-        """Build the tests for a drop, with the symbols of `paired_effect`; s² ÷ C is at least `least`.
+        """Build one t-test for each limit of `_clip_limits`. A larger drop is clipped to the limit.
 
-        Tests that clip more than `max_share` of the differences are left out. Degrees of freedom are Satterthwaite's
-        (doi:10.2307/3002019).
+        `least` is the lowest variance of the mean difference that a test may use. A test that clips more than
+        `max_share` of the differences is left out. The degrees of freedom follow Satterthwaite (doi:10.2307/3002019).
         """
         count = len(differences)
         limits = _clip_limits(np.sort(differences))
@@ -183,21 +184,18 @@ class _ClippedTests:
 
     @property
     def p(self) -> float:
-        """The smallest p of all tests. Below 1 %, only tests that clip at most 25 % of the differences count."""
+        """The smallest p-value of the tests. A p-value below 0.01 requires a test that clips few differences."""
         with np.errstate(divide="ignore", invalid="ignore"):
             p_values = np.where(self.errors > 0.0, t_cdf(self.degrees, self.means / self.errors), 0.5)
         return max(float(p_values.min()), min(_STRICT, float(p_values[self.is_sparing].min())))
 
     def upper_limit(self, confidence: float) -> float:
-        """Return the one-sided upper confidence limit of the difference."""
+        """Return the one-sided upper confidence limit of the mean difference: the lowest limit of all tests."""
         return float((self.means + t_quantile(self.degrees, confidence) * self.errors).min())
 
 
 def _clip_limits(ordered: Floats) -> Floats:
-    """Return the limits at which sorted differences are clipped. The first limit, −∞, clips nothing.
-
-    The t statistic is largest if the limit is Σd² ÷ Σd of the differences d above it.
-    """
+    """Return the limits to which the largest drops are clipped. The first limit, −∞, clips no drop."""
     count = len(ordered)
     rest, squares = (part[::-1].cumsum()[::-1][1:] for part in (ordered, ordered**2))
     fell = rest < 0.0
@@ -208,12 +206,11 @@ def _clip_limits(ordered: Floats) -> Floats:
 
 
 def replicate_effect(before: ArmStatistics, after: ArmStatistics, day_variance: float = 0.0) -> Effect | None:
-    """Return the effect on exactly these cases, with the replicates as independent draws.
+    """Return the difference between two versions if the replicates are independent draws.
 
-    error² = Σ vᵢ (1 ÷ mᵢ + 1 ÷ nᵢ) ÷ C² + (D ÷ 2n)² + `day_variance`, over C cases with mᵢ and nᵢ outputs. D is the
-    difference. n is the total of the mᵢ or of the nᵢ, whichever is smaller. vᵢ is the variance of all outputs of case i
-    around their common mean, as in Fisher's stratified randomisation test. Return None if no case has two outputs of
-    the same version.
+    The effect holds for these cases, not for new cases. The variance is the variance of all outputs of a case around
+    their common mean, as in Fisher's randomisation test, stratified by case. `day_variance` is the variance that two
+    runs on different days add. Return None if no case has two outputs of the same version.
     """
     counts, totals = (before.counts, after.counts), before.counts + after.counts
     if max(arm.max() for arm in counts) < 2:
@@ -267,11 +264,11 @@ def samples(record: Record) -> bool:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measure:
-    """A metric, field or amount with its scores by case in baseline and candidate.
+    """The scores of one metric, field or amount in the baseline and the candidate, by case.
 
-    A case has one score per replicate, but a single score for an amount and for agreement between replicates. `tier` is
-    that of a check, otherwise None. `judged`: a judge decided some of the scores. `cases` are all shared cases, also
-    those without a score. `pair` is None for an amount, which has no day variance and no independent replicates.
+    A case has one score per replicate. Amounts and the agreement of replicates have only one score per case. `tier` is
+    the tier of a check, and None for other measures. If `judged` is true, a judge decided some of the scores. `cases`
+    has all shared cases, with or without a score.
     """
 
     name: str
@@ -313,7 +310,10 @@ class Measure:
         return self.effect_if(is_sampled=self.is_sampled)
 
     def effect_if(self, *, is_sampled: bool) -> Effect | None:
-        """Return the effect from cases, or if `is_sampled` from replicates. Return None if there are too few scores."""
+        """Return the difference between the versions with its test. Return None if there are too few scores.
+
+        If `is_sampled` is true, the test uses the variance between replicates, otherwise the variance between cases.
+        """
         sampled = replicate_effect(self.before, self.after, self.day_variance) if is_sampled else None
         limit = math.inf if self.kind == "amount" else 1.0
         return sampled or paired_effect(self.before, self.after, self.day_variance, limit)
@@ -327,7 +327,7 @@ class Measure:
 def measures(
     cases: CasePairs, metrics: Iterable[str], pair: Pair | None = None, *, fields: bool = True
 ) -> Iterator[Measure]:
-    """Yield the measures of metrics, agreement and (with `fields`) fields that any case has in both versions."""
+    """Yield a measure of each metric, of agreement and (if `fields`) of each field. Skip measures without scores."""
     for name in metrics:
         yield from _measure(name, "accuracy", cases, pair)
     for name in comparability.AGREEMENT:
@@ -367,9 +367,10 @@ def _agreement(case: CaseRecord, name: str) -> Scores:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """A pair with its comparable part and its measures.
+    """The shared cases (`common`) and the measures (`measured`) of a pair.
 
-    `amounts` has output tokens, cost and latency by name. It is empty if the runs differ in model or scenario.
+    `amounts` has the measures of output tokens, cost and latency, by name. It is empty if the runs differ in model or
+    scenario. `tests` has the adjusted p-value of each measure and the number of tests in its family.
     """
 
     pair: Pair
@@ -380,10 +381,10 @@ class Compared:
 
     @property
     def coverage(self) -> float:
-        """The lowest of three shares: completion of the candidate, completion of the baseline, comparable cases.
+        """The lowest of three shares: completion of the baseline, completion of the candidate, and shared cases.
 
-        The last is the share of the baseline's cases that are comparable, without cases that are not applicable to the
-        candidate. Without a baseline, it is the candidate's completion.
+        The share of shared cases is the number of `common.cases`, divided by the number of the baseline's cases that
+        are applicable to the candidate. If there is no baseline, the coverage is the completion of the candidate.
         """
         baseline, candidate = self.pair.runs
         if baseline is None:

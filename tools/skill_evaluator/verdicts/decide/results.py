@@ -26,11 +26,11 @@ _NO_TRUTH = "no ground truth"
 
 
 class Missing(FrozenModel):
-    """The missing values of a measure, and the bounds of its difference: the worst and the best for the candidate.
+    """The missing outputs of a measure, and the lowest (`worst`) and highest (`best`) difference that they allow.
 
-    `n_cases` counts the cases with a value. `lost` describes the missing outputs by case id, the largest share first.
-    `baseline_lost` and `candidate_lost` are their numbers. `undefined` has the reason why the metric has no value, by
-    case id. `rests_on` is the share of the cases with a ground truth for which the metric has a value.
+    `n_cases` counts the cases with a score. `lost` describes the missing outputs of a case, by case id. `baseline_lost`
+    and `candidate_lost` count the missing outputs. `undefined` has the reason why the metric has no value, by case id.
+    The metric has a value for the share `rests_on` of the cases with a ground truth.
     """
 
     worst: float
@@ -44,12 +44,11 @@ class Missing(FrozenModel):
 
 
 def bounds_of(cases: CasePairs, name: str, kind: Kind = "accuracy") -> Missing | None:
-    """Return the missing values of a measure, and the bounds of the difference candidate − baseline.
+    """Return the missing outputs of a measure, and its difference in the worst and in the best case.
 
-    Return None if no value is missing, if no case is left, or for reproducibility. In the worst case the missing
-    outputs of the candidate score 0 and those of the baseline 1; in the best case the reverse (Horowitz and Manski
-    2000, J. Am. Stat. Assoc. 95:77). A case is skipped if neither record has a value of the metric for it, or if one
-    record does not score the field.
+    In the worst case, each missing output of the candidate scores 0, and each missing output of the baseline scores 1.
+    The best case is the reverse (Horowitz and Manski 2000, J. Am. Stat. Assoc. 95:77). Return None if no score is
+    missing, and for the agreement of replicates.
     """
     if kind == "reproducibility" or all(_is_complete(case, name, kind) for case in chain.from_iterable(cases)):
         return None
@@ -180,9 +179,10 @@ AMOUNT_NAMES = {"output_tokens": "output tokens", "cost_usd": "cost", "latency_s
 
 
 class AmountResult(FrozenModel):
-    """The change of output tokens, cost (USD) or latency (seconds) per output, as means over cases.
+    """The change of output tokens, cost (USD) or latency (seconds) per output.
 
-    `change` is the relative increase: 1.5 is 2.5 times as much. It is computed by the geometric mean over cases.
+    `baseline` and `candidate` are means over cases. `change` is the relative increase. For example, 1.5 means 2.5 times
+    as much.
     """
 
     amount: str
@@ -200,7 +200,7 @@ class AmountResult(FrozenModel):
     unmeasured: str = ""  # reason why there are no figures
 
     def words(self, calls: int = 1) -> str:
-        """Format both means and their ratio. Tokens and latency are per call; a cost is multiplied by `calls`."""
+        """Format the change, such as `cost $0.10 → $0.20 a run (× 2)`. A run has `calls` calls."""
         before, after = self.baseline or 0.0, self.candidate or 0.0
         ratio = times(after / before) if before else "–"
         if self.amount == "output_tokens":
@@ -211,9 +211,10 @@ class AmountResult(FrozenModel):
 
 
 class CaseChange(FrozenModel):
-    """A case whose mean primary metric moved by more than the tolerance.
+    """A case whose mean primary metric changed by more than the tolerance.
 
-    `fields`: by path, the right and counted values of each changed field before and after, such as `2/5 → 4/5`.
+    `fields` has the numbers of right values of each changed field, by path. For example, `2/5 → 4/5` means that 2 of 5
+    values were right in the baseline, and 4 of 5 in the candidate.
     """
 
     case_id: str
@@ -231,11 +232,12 @@ class CaseTurn(FrozenModel):
 
 
 class Cases(FrozenModel):
-    """The cases that fell (`broke`) or rose (`fixed`) significantly, the largest change first, and skipped cases.
+    """The cases that fell significantly (`broke`), rose significantly (`fixed`) or were skipped (`left_out`).
 
-    `left_out` has the reason of each skipped case by id. `within_noise` counts the other cases that moved beyond the
-    tolerance; `every_answer_worse` names those in which every output scored less than any before. If any case has
-    checks, `turned` has the cases whose pass status changed, and `unreliable` those that were flaky before.
+    `left_out` has the reason why a case was skipped, by case id. `within_noise` counts the cases whose change is beyond
+    the tolerance but not significant. If each output of such a case scored less than any output before, the case is in
+    `every_answer_worse`. `turned` has the cases whose pass status changed. `unreliable` has the cases that were flaky
+    before.
     """
 
     broke: list[CaseChange] = []
@@ -265,7 +267,7 @@ class SinceAccepted(FrozenModel):
 
 
 class RunSummary(FrozenModel):
-    """The outputs, failures, tokens, cost and latency of a run. `model_id`: only for a baseline of another model."""
+    """The outputs, failures, tokens, cost and latency of a run."""
 
     run_id: str
     skill_version: str
@@ -329,7 +331,7 @@ def new_cases_words(cases: int) -> str:
 
 
 def per_1000(amount: float | None, n: int) -> float | None:
-    """Return the amount per 1,000 outputs or calls, from the total over n. Return None if it is unknown or n is 0."""
+    """Scale an amount for `n` outputs or calls to 1,000. Return None if the amount is unknown, or if `n` is 0."""
     return None if amount is None or not n else round(1000 * amount / n, 6)
 
 
@@ -339,12 +341,10 @@ def joined_falls(falls: list[Fall]) -> str:
 
 
 class ModelVerdict(FrozenModel):
-    """The verdict on one model and its reasons.
+    """The verdict on one model and the reasons for the verdict.
 
     `lost_fields` and `lost_cases` fell by more than `policy.harm`. `baseline_runs` and `candidate_runs` count the
-    pooled runs. `falls` has (path, means before and after as text) of each lost field. `remedy` is the way to decide an
-    inconclusive verdict. `served`: whether the served "model" or only its "date" changed. `unproved_judge` is the
-    uncalibrated judge of the deciding checks.
+    pooled runs of each version.
     """
 
     model_id: str
@@ -363,9 +363,9 @@ class ModelVerdict(FrozenModel):
     candidate: RunSummary
     reasons: list[str]
     falls: list[Fall] = []
-    remedy: str | None = None
-    served: Change | None = Field(default=None, exclude_if=lambda change: change is None)
-    unproved_judge: str | None = Field(default=None, exclude_if=lambda judge: judge is None)
+    remedy: str | None = None  # way to decide an inconclusive verdict
+    served: Change | None = Field(default=None, exclude_if=lambda change: change is None)  # change of the model
+    unproved_judge: str | None = Field(default=None, exclude_if=lambda judge: judge is None)  # a model id
 
     @property
     def n_cases(self) -> int:
@@ -391,7 +391,7 @@ class ModelVerdict(FrozenModel):
 
     @property
     def worse_cases(self) -> list[str]:
-        """The ids of the lost cases, of the cases that broke, and of the cases in which every output is worse."""
+        """The ids of the cases that got worse, the largest losses first. An id can occur twice."""
         return [*self.lost_cases, *(case.case_id for case in self.cases.broke), *self.cases.every_answer_worse]
 
     @property
@@ -427,9 +427,9 @@ class ModelVerdict(FrozenModel):
 class ComparisonResult(FrozenModel):
     """The comparison of a component's models with their baselines. `verdict` is the worst verdict of its models.
 
-    `left_out` has the reason of each model without a run to compare, by model id. `asked_again`: only failed cases were
-    run again. `unmeasured` notes that the version on disk has no complete run. `ship` names the version and the model
-    to ship, `accepted` the highest accepted version.
+    `left_out` has the reason why a model has no run to compare, by model id. `asked_again`: only failed cases were run
+    again. `unmeasured` notes that the version on disk has no complete run. `ship` names the version and the model to
+    ship, `accepted` the highest accepted version.
     """
 
     skill: str

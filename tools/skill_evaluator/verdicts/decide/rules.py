@@ -30,7 +30,7 @@ WORST_FIRST: tuple[VerdictName, ...] = ("regressed", "inconclusive", "incomparab
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictRules:
-    """The policy for one component (`skill`), its primary metric, and the completion that a verdict requires."""
+    """The rules for verdicts on one component (`skill`): the policy, the primary metric and the required coverage."""
 
     policy: Policy
     skill: str
@@ -89,7 +89,7 @@ class VerdictRules:
 
     @property
     def unstable_cases(self) -> dict[str, str]:
-        """The cases that are unstable today: by case id a text with the last day and the reason."""
+        """The cases that are unstable today, by case id, each as a text such as `unstable until 2026-12-31: reason`."""
         cases = self._component.unstable_cases.items()
         return {name: f"unstable until {one.until}: {one.reason}" for name, one in cases if not one.is_over}
 
@@ -115,17 +115,17 @@ def rules_for(settings: Settings, candidate: Record) -> VerdictRules:
 
 
 def verdict_on(compared: Compared, measure: Measure, q: float | None, rules: VerdictRules, level: float) -> VerdictName:
-    """Return the verdict of a measure's test, or *inconclusive* if its judge or outputs do not support it."""
+    """Return the verdict of a measure's test. If the scores do not support the verdict, return *inconclusive*."""
     verdict = measure_verdict(measure.effect, q, rules.tolerance(measure), level, rules.alpha)
     return limited_verdict(verdict, compared, measure, rules)
 
 
 def limited_verdict(verdict: VerdictName, compared: Compared, measure: Measure, rules: VerdictRules) -> VerdictName:
-    """Return the verdict on a measure, or *inconclusive* if its judge or its outputs do not support the verdict.
+    """Return the verdict on a measure. If the scores do not support the verdict, return *inconclusive*.
 
-    *improved* requires that half of the candidate's planned outputs could be read. *unchanged* requires this of both
-    versions, and for the primary metric a baseline score above the tolerance. A regression requires no readable output,
-    because an unreadable output counts 0.
+    Scores may not support a verdict if an uncalibrated judge decided them, or if outputs are missing. *improved* also
+    requires that half of the candidate's planned outputs could be read. *unchanged* also requires that half of the
+    planned outputs of each version could be read, and that the baseline's primary metric is above the tolerance.
     """
     tolerance, is_critical = rules.tolerance(measure), rules.is_critical(measure)
     verdict = judged_verdict(verdict, measure, compared.pair, rules.policy.harm)
@@ -140,15 +140,13 @@ def limited_verdict(verdict: VerdictName, compared: Compared, measure: Measure, 
 def measure_verdict(
     effect: Effect | None, q: float | None, tolerance: float, level: float, alpha: float
 ) -> VerdictName:
-    """Return the verdict on one measure: that of the first line whose condition holds.
+    """Return the verdict on one measure. The first rule that applies decides.
 
     1. inconclusive: there is no effect or no adjusted p-value (q).
-    2. improved: the score rose significantly (q is at most α ÷ 2).
-    3. unchanged: a drop beyond the tolerance is excluded with 97 % confidence. If no score varied, `effect.unseen` must
-       not exceed the tolerance, either. With a tolerance of 0, the condition is instead that the score did not fall,
-       because no interval excludes every drop.
-    4. regressed: the score fell significantly (q is at most `level`).
-    5. inconclusive: anything else. Nothing is unchanged merely because its difference is not significant.
+    2. improved: the score rose, and q is at most α ÷ 2.
+    3. unchanged: the effect excludes a drop beyond the tolerance or, if no drop is tolerated, the score did not fall.
+    4. regressed: the score fell, and q is at most `level`.
+    5. inconclusive: no other rule applies. A difference that is not significant is no proof of *unchanged*.
     """
     if effect is None or q is None:
         return "inconclusive"
@@ -161,10 +159,11 @@ def measure_verdict(
 
 
 def bounded_verdict(verdict: VerdictName, missing: Missing | None, tolerance: float, required: float) -> VerdictName:
-    """Return the verdict if it holds for any value of the missing outputs. Otherwise return *inconclusive*.
+    """Return the verdict if the missing outputs cannot change it. Otherwise return *inconclusive*.
 
-    A regression holds if the score fell in the best case. *improved* and *unchanged* hold if the worst case is no drop
-    beyond the tolerance, and if the metric has a value in the `required` share of cases with a ground truth.
+    *regressed* requires that the score fell even if all missing outputs favour the candidate. *improved* and
+    *unchanged* require that no drop exceeds the tolerance even if all missing outputs favour the baseline. They also
+    require that the metric has a value for the share `required` of the cases with a ground truth.
     """
     if missing is None or verdict in ("inconclusive", "incomparable"):
         return verdict
@@ -204,11 +203,10 @@ def model_verdict(measures: Iterable[tuple[Tier, VerdictName]]) -> VerdictName:
 
 
 def has_collapsed(measure: Measure, models: int) -> bool:
-    """Return whether a measure was right in nearly all outputs, is right in few now, and fell far in every case.
+    """Return whether nearly all outputs were right in the baseline, and few outputs are right in the candidate.
 
-    This finds losses in too few cases for a test. A single model requires three cases, or two cases with several
-    outputs each. Several models require three cases with several outputs each. Few are up to 10 % of the outputs, or
-    50 % with three cases and five replicates.
+    This detects losses in too few cases for a test. See "Lost" in docs/statistics.md for the thresholds, which depend
+    on the numbers of cases, replicates and models.
     """
     before, after = measure.before, measure.after
     cases, replicates = len(before.means), min(before.counts.min(), after.counts.min())

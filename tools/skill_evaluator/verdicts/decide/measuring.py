@@ -107,8 +107,8 @@ class ArmStatistics:
     def slope(self) -> float:
         """The rate at which the mean score changes if all cases shift on the logit scale.
 
-        The slope is the mean of x (1 − x) over the cases, where x is the mean score of a case, moved towards the mean
-        of all cases. If there are replicates, the slope is at most the mean standard deviation within a case.
+        The slope is about the mean of x (1 − x), where x is the mean score of a case. If there are replicates, the
+        slope is at most the mean standard deviation within a case.
         """
         scores = (self.counts * self.means + self.mean) / (self.counts + 1)
         moved = float((scores * (1 - scores)).mean())

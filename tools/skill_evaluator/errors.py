@@ -41,7 +41,7 @@ class FixtureError(SkillEvaluatorError):
 
 
 class NotEvaluatedError(SkillEvaluatorError):
-    """A component is skipped: it has no reviewed cases, is excluded, or is a program with no model to switch."""
+    """A component is skipped: it is excluded, has no reviewed cases, or is a program whose model cannot be switched."""
 
 
 class RunError(SkillEvaluatorError):

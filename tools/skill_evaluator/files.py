@@ -132,7 +132,10 @@ def read_json(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit:
 
 
 def _load_json(text: str, *, finite: bool = True) -> Any:
-    """Parse JSON. Raise ValueError if it is invalid, too deep, too large or, if `finite`, has NaN or repeated keys."""
+    """Parse JSON. Raise ValueError if the text is invalid, nested too deeply or too large.
+
+    If `finite`, raise ValueError also for NaN, infinite numbers and repeated keys.
+    """
     too_deep = f"it is nested more than {_MAX_JSON_LEVELS} levels deep"
     if len(text) > _MAX_JSON_COMMAS and text.count(",") > _MAX_JSON_COMMAS:
         raise ValueError(f"it has more than {_MAX_JSON_COMMAS:,} commas; split the file")

@@ -209,9 +209,10 @@ class Workers:
     def submit(
         self, task: tuple[Any, ...], too_costly: Callable[[], Any], times: int = 1, until: float = math.inf
     ) -> Future[Any]:
-        """Call `work(*task)` in a worker. Return the future of its result, or of `too_costly()` if it exceeds a limit.
+        """Call `work(*task)` in a worker and return the future of the result.
 
-        `times` multiplies the time limit. A task that has not begun by `until` (monotonic clock) is too costly, too.
+        The result is that of `too_costly()` if the call exceeds the limit of memory, or `times` times the limit of
+        seconds, or if no worker could begin it before `until` (monotonic clock).
         """
         return self._threads.submit(self._do, (times, task), too_costly, until)
 

@@ -306,7 +306,10 @@ def within(folder: str, name: str) -> str:
 
 @contextmanager
 def tolerating_git() -> Iterator[None]:
-    """Warn of a GitError in the block; in CI, raise it. Ignore it if git, a repository or any commit is missing."""
+    """Print a GitError in the block as a warning; in CI, raise it.
+
+    Ignore it if git is not installed, if there is no repository, or if the repository has no commit.
+    """
     try:
         yield
     except GitError as problem:

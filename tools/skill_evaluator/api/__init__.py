@@ -70,7 +70,7 @@ class Library:
     def __init__(
         self, components: str | Path = COMPONENTS, *, config: str | Path = CONFIG, fixtures: str | Path | None = None
     ) -> None:
-        """Set the folders of the components, of the configuration and of the cases (default: `fixtures`)."""
+        """Set the folders of the components, of the configuration and of the cases (default: ./fixtures)."""
         self.config = Path(config)
         self.components = components_of(Path(components), self.config, COMPONENTS)
         self.fixtures = None if fixtures is None else Path(fixtures)
@@ -564,7 +564,10 @@ def switch_models(request: SwitchRequest, watch: Watch) -> Switch:
 
 
 def with_library(options: Any) -> Any:
-    """Return a command's options with component names instead of folders, and with the folders of settings.yaml."""
+    """Return a command's options with component names instead of folders.
+
+    The folders of components and cases are those that settings.yaml names, if it names any.
+    """
     if not hasattr(options, "components"):
         return options
     library, changes = library_of(options), dict[str, Any]()
@@ -578,7 +581,7 @@ def with_library(options: Any) -> Any:
 
 
 def _names_of(typed: Any, components: Path) -> Any:
-    """Replace folders of components by their names; return other values unchanged."""
+    """Replace each path of a component's folder by the component's name; return other values unchanged."""
     if isinstance(typed, tuple):
         return tuple(_names_of(each, components) for each in typed)
     path = Path(typed)

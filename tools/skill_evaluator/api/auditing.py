@@ -84,7 +84,8 @@ class Audits:
             folder: An audit's folder; default: the newest in `audits`.
             cube: A CSV of scores instead of an audit: model,template,<benchmark>,… in per cent.
             questions: The number of questions of each benchmark in `cube`.
-            centered: Subtract each scenario's mean over the models before σ; for scenarios that are not neutral.
+            centered: Compute the fluctuation σ after subtracting from each score its scenario's mean over the models;
+                for scenarios that are not equally hard.
             without: Skip these scenarios.
             weights: Weights of benchmarks, as NAME=W; default: those of the audit, or else 1 each.
             missing: If scores are missing: refuse, or exclude these questions, scenarios or models from all scores.

@@ -14,10 +14,10 @@ _Request = TypeVar("_Request")
 
 
 def request_of(kind: type[_Request], arguments: Mapping[str, Any]) -> _Request:
-    """Build a request of class `kind` from a method's `locals()`: its arguments, and `self` with the library's folders.
+    """Build a request of class `kind` from the `locals()` of a `Library` method.
 
-    A single value for a tuple becomes a tuple of one. Arguments that are not fields of `kind` are ignored. Raise
-    ConfigError for a value of the wrong type.
+    Arguments that are not fields of `kind` are ignored. If a field is a tuple, a single value becomes a tuple with
+    this value. The folders are those of `self`, the library. Raise ConfigError for a value of the wrong type.
     """
     hints, library = get_type_hints(kind), arguments.get("self")
     folders = {name: getattr(library, name) for name in FOLDERS if library}

@@ -27,7 +27,7 @@ _refused = partial(ProviderError, "identity_refused", kind="no_credentials", fat
 
 
 def identifiers_of(federation: Federation) -> dict[str, str]:
-    """Return the values of the federation's environment variables that are not blank, by name. They are not secret."""
+    """Return a federation's environment variables that are not blank, by name. Their values are not secret."""
     values = {name: os.environ.get(name, "").strip() for name in (*federation.required, *federation.optional)}
     return {name: value for name, value in values.items() if value}
 
@@ -121,7 +121,7 @@ CLOUDS: Mapping[tuple[str, str], Cloud] = {  # keys: provider, place
 
 
 def check_cloud(model: Model, where: str) -> None:
-    """Raise ConfigError if the provider is not in the model's cloud, or if a setting for it is missing or unused."""
+    """Raise ConfigError if the cloud in `place` lacks the provider, requires a missing setting or does not use one."""
     cloud = cloud_of(model)
     if model.place is not None and cloud is None:
         clouds = [name for provider, name in CLOUDS if provider == model.provider]
@@ -153,7 +153,10 @@ def _address(model: Model, variable: str) -> str | None:
 
 
 def cloud_client(model: Model, key: str | None, options: Options) -> Any:
-    """Open a client for a model in a cloud. Raise ConfigError without boto3, or if a variable sets another address."""
+    """Open a client for a model in a cloud.
+
+    Raise ConfigError if boto3 is missing, or if an environment variable would replace the cloud's address.
+    """
     region = model.region or "global"
     match model.provider, model.place:
         case "openai", "azure":

@@ -220,11 +220,14 @@ malformed = partial(ProviderError, "malformed_body", retryable=True, perhaps_bil
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """The sampling settings of a model."""
+    """The sampling settings of a model: those `sent` to the API, and those `unavailable` with this model.
 
-    sent: Mapping[str, Any] = field(default_factory=dict)  # the usual settings by name
+    `extra` has the further params from models.yaml.
+    """
+
+    sent: Mapping[str, Any] = field(default_factory=dict)  # seed, temperature and the like, by name
     unavailable: tuple[str, ...] = ()  # settings that the API refuses or the model ignores
-    extra: Mapping[str, Any] = field(default_factory=dict)  # further params from models.yaml
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def fixed(self) -> dict[str, Any]:
@@ -270,7 +273,10 @@ class Provider(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Federation:
-    """The exchange of a job's identity token at a vendor. `audience` and `rule` may contain variables in braces."""
+    """The exchange of a job's identity token for credentials of a vendor.
+
+    `audience` and `rule` may contain variables in braces.
+    """
 
     required: tuple[str, ...]  # variables with identifiers, which are not secret
     optional: tuple[str, ...]

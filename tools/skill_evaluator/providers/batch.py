@@ -20,7 +20,7 @@ _SLACK_BYTES = 200  # allowance per request: line ends and enclosing text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchStatus:
-    """The status of a batch at a vendor."""
+    """The status of a batch, as its vendor reports it."""
 
     batch_id: str
     state: str  # the vendor's name of the state
@@ -85,8 +85,9 @@ class Batches:
     async def find(self, name: str, custom_ids: Collection[str], since: float, others: Collection[str]) -> str | None:
         """Return the id of a batch created after `since` (seconds since the epoch). Return None if it is not found.
 
-        If the vendor has no names, find a batch with `len(custom_ids)` requests and a result for one of them. Skip
-        the ids in `others`. Raise AmbiguousBatchError if a batch with this number of requests has not ended.
+        If the vendor gives batches no names, the batch has as many requests as `custom_ids`, a result for one of
+        these ids, and an id that is not in `others`. Raise AmbiguousBatchError if the only batch with this number
+        of requests has not ended, so that its results are unknown.
         """
         undecided = None
         async for status in self._listed(since):

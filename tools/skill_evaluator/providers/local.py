@@ -54,7 +54,7 @@ class LocalParams(StrictModel):
 
 
 def sampling(model: Model) -> Sampling:
-    """Return the usual sampling settings, the threads and the kind of prompt cache. Outputs depend on all of them."""
+    """Return the settings on which outputs depend: seed, temperature, `top_p`, threads and kind of prompt cache."""
     sent = {**usual_sampling(model).sent, "threads": params_of(model).threads, "prompt_cache": "prefixes"}
     return Sampling(sent=sent)
 
@@ -145,10 +145,10 @@ def _shared_beginning(messages: Sequence[Message], constant: int) -> list[Messag
 
 
 class _SharedStates:
-    """The engine of a local model, and its saved states (memory after a text). One thread uses it at a time.
+    """The engine of a local model, and its saved states. Only one thread uses it at a time.
 
-    The last digits of a result depend on the tokens that are evaluated together. So every prompt is evaluated in the
-    same steps: the part that all prompts share, the remaining part, and its last token with the output.
+    A state is the engine's memory after it has read a text. Probabilities differ in the last digits if a text is read
+    in other pieces. So every prompt is read in the same pieces: the part that all prompts share, then the rest.
     """
 
     def __init__(self, library: Any, weights: Path, params: LocalParams) -> None:
@@ -171,9 +171,10 @@ class _SharedStates:
         self.engine = library.Server(common)
 
     def enter(self, messages: Sequence[Message], constant: int) -> bool:
-        """Restore the state after the messages, or evaluate them and save it. Return False if they are too long.
+        """Bring the engine into the state after the messages. Return False if the messages are too long.
 
-        All prompts share the first `constant` characters.
+        Read the messages and save the state, unless it was saved before. All prompts share the first `constant`
+        characters.
         """
         prompt = self._rendered(messages)
         if self._restore(prompt):
@@ -187,7 +188,10 @@ class _SharedStates:
         return str(self._post("/apply-template", {"messages": _spoken(messages)}).get("prompt", ""))
 
     def _evaluate(self, text: str, *, is_begun: bool) -> bool:
-        """Evaluate a text, without its beginning if `is_begun`, and save the state. Return False if it is too long."""
+        """Read a text and save the state. Return False if it is too long.
+
+        If `is_begun`, the engine has read the beginning of the text.
+        """
         answer = self.engine.handle_completions({"prompt": text, "n_predict": 0, "cache_prompt": is_begun})
         if "error" in answer:  # the call itself reports it
             return False

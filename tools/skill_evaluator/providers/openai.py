@@ -61,7 +61,7 @@ _OUT_OF_CREDIT = ("insufficient_quota", "billing_not_active")
 
 
 def sampling(model: Model) -> Sampling:
-    """Return the usual settings. If the model has a `server`, turn off the settings that the server would add."""
+    """Return the sampling settings of a model, with those that turn off defaults of its `server`, such as vLLM."""
     usual = usual_sampling(model)
     if model.server is None:
         return usual

@@ -45,7 +45,10 @@ _no_answer = partial(ProviderError, "no_answer", perhaps_billed=True)
 
 
 def values_of(names: Iterable[str], keys: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the values of set variables by name: from the secret PROGRAM_ENV, else `keys`, else `environment`."""
+    """Return the values of these variables by name, without blank ones.
+
+    A value in the secret PROGRAM_ENV replaces that in `keys`, which replaces that in `environment`.
+    """
     lines = (line.partition("=") for line in keys.get(VARIABLES, "").splitlines())
     variables = {**environment, **keys, **{name.strip(): value for name, _, value in lines}}
     return {name: variables[name] for name in names if variables.get(name)}

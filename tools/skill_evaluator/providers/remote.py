@@ -156,7 +156,7 @@ def parsed_body(content: bytes) -> Any:
 
 
 def parsed_response(content: bytes) -> Any:
-    """Parse the JSON of one response. Raise TooLargeError for too many values, and the errors of `parsed_body`."""
+    """Parse the JSON of one response. Raise TooLargeError if it has too many values, else as `parsed_body` does."""
     if sum(content.count(mark) for mark in (b"[", b"{", b",")) > _MAX_VALUES:
         raise TooLargeError
     return parsed_body(content)
@@ -237,9 +237,9 @@ class RemoteProvider:
 
     @property
     def limits_time(self) -> bool:
-        """Whether the connection limits the time of a call. If not, `call_once` limits it.
+        """Whether the connection limits the time of a call; if not, `call_once` does.
 
-        It is False with an identity, because the exchange of an identity token has no time limit.
+        It does not if it first exchanges an identity token, because the exchange has no time limit.
         """
         return self.connection.identity is None
 

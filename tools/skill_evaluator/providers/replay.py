@@ -52,7 +52,7 @@ class AnswerLine(FrozenModel):
 
     @property
     def failure(self) -> Failure | None:
-        """The error. None if the line has no error, or if its text is not blank."""
+        """The error of the call, or None if it has an output: an error beside a text that is not blank is ignored."""
         if self.error is None or (self.text or "").strip():
             return None
         return Failure(reason=self.error) if isinstance(self.error, str) else self.error

@@ -40,7 +40,10 @@ _MAX_OPTIONAL, _MAX_UNIONS = 24, 16  # Anthropic's limits per schema
 
 
 class _Refusal(NamedTuple):
-    """A vendor's rule that a schema breaks, the place in the schema, and whether its strict form obeys the rule."""
+    """A vendor's rule that an output schema breaks at a JSON pointer.
+
+    `by_strict` is true if the schema obeys the rule after its conversion to the vendor's strict form.
+    """
 
     pointer: str
     rule: str
@@ -176,7 +179,7 @@ def response_format(request: Request, model: Model) -> dict[str, Any]:
 
 @lru_cache(maxsize=32)
 def _strict_form(text: str, provider: str) -> dict[str, Any]:
-    """Return the strict form of the schema in `text`. Raise ProviderError if the schema has none."""
+    """Convert a schema to the form that a provider accepts in strict mode. Raise ProviderError if it has none."""
     schema: dict[str, Any] = json.loads(text)
     for rule, refusals in _refusals(schema, provider, is_strict=True).items():
         message = f"{provider} refuses the output schema at {refusals[0].pointer}: {rule}"
@@ -240,8 +243,8 @@ def _allows_null(node: Any, root: Schema) -> bool:
 def output_of(completion: Completion, request: Request, model: Model) -> Completion:
     """Return the completion with the output as its text. A cut or refused completion is unchanged.
 
-    The output of a tool call is its arguments. If they are missing, the stop reason becomes `no_tool_call`. Nulls at
-    optional keys, which only the strict form requires, are removed.
+    The output of a tool call is its arguments. If they are missing, the stop reason becomes `no_tool_call`. In strict
+    mode a model writes null for a missing optional key; such nulls are removed.
     """
     if completion.stop_reason in ("length", "too_large", "refusal"):
         return completion
@@ -259,7 +262,7 @@ def output_of(completion: Completion, request: Request, model: Model) -> Complet
 
 
 def _without_nulls(value: Any, nodes: Sequence[Any], root: Schema) -> Any:
-    """Return a value of the schemas `nodes` without the nulls at optional keys whose schemas forbid null."""
+    """Remove from a value the nulls at optional keys whose schemas forbid null. `nodes` are the value's schemas."""
     parts = [part for node in nodes for part in same_value(node, root) if isinstance(part, Mapping)]
     if isinstance(value, list):
         items = [part["items"] for part in parts if "items" in part]

@@ -114,7 +114,10 @@ class Http:
         return self._session
 
     async def _read(self, response: aiohttp.ClientResponse, timeout: asyncio.Timeout) -> bytes:
-        """Read a body and extend `timeout` by its size. Raise TooLargeError if it is too long, but cut an error."""
+        """Read the body of a response; a large body extends `timeout`.
+
+        If the body is too long, raise TooLargeError for a success, and shorten it for an error status.
+        """
         is_success = 200 <= response.status < 300
         max_bytes, body = self.max_bytes if is_success else _ERROR_BYTES, bytearray()
         while len(body) <= max_bytes and (part := await response.content.read(_READ_BYTES)):
@@ -151,7 +154,7 @@ class PlainConnection:
 def _proxy_for(url: str) -> str | None:
     """Return the proxy that the environment names for an address. Return None if it names no proxy.
 
-    Raise ProviderError for an invalid proxy, or for a proxy that does not speak HTTP, which could read the key.
+    Raise ProviderError if the proxy's address is invalid or not that of an HTTP proxy.
     """
     parts, proxies = urlsplit(url), getproxies()
     variable = f"{parts.scheme}_proxy" if proxies.get(parts.scheme) else "all_proxy"
@@ -325,9 +328,9 @@ def _requests_of(client: Any) -> Send:
 
 
 def without_environment(variable: str, omit: Any) -> dict[str, Any]:
-    """Return `omit` by name for each header that an environment variable sets. The SDK then does not send it.
+    """Return headers that keep an SDK from sending the headers that an environment variable sets.
 
-    Raise ConfigError for a header that the SDK itself sets, such as the key.
+    Each has the SDK's value `omit`. Raise ConfigError for a header that the SDK itself sets, such as the key.
     """
     lines = [line.partition(":") for line in os.environ.get(variable, "").splitlines()]
     headers = dict.fromkeys((name.strip().lower() for name, colon, _ in lines if colon), omit)

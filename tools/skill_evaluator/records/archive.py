@@ -271,7 +271,10 @@ class Archive:
 
 
 def _selectable(entries: Iterable[RecordedRun]) -> list[RecordedRun]:
-    """Sort the runs newest first and set `edited`. Omit interleaved baselines and partial records of complete runs."""
+    """Return the runs newest first, marked by `mark_edited`.
+
+    Omit interleaved baselines, and partial records of runs that were completed later.
+    """
     newest_first = sorted((entry for entry in entries if not entry.is_baseline), key=order, reverse=True)
     complete = {entry.run_id for entry in newest_first if entry.complete}
     return mark_edited(
@@ -330,9 +333,9 @@ def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
 
 
 def mark_edited(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
-    """Return the runs with `edited` set: true if the prompt differs from that of the version's run in `first_runs`.
+    """Set `edited` of each run: whether its prompt differs from that of its version's first complete run.
 
-    It is false if the run's prompt is unknown. Otherwise it is true if the version is not in `first_runs`.
+    A run whose prompt is unknown is not edited.
     """
     prompts = {version: run.prompt for version, run in first_runs(entries).items()}
     runs = ((run, run.prompt not in (None, prompts.get(run.version))) for run in entries)
@@ -377,7 +380,7 @@ def newest_recorded(content: bytes, path: str) -> dict[str, RecordedRun]:
 
 
 def order(row: Row | RecordedRun) -> tuple[str, str, bool, int, str]:
-    """Return the sort key of runs: time, then run id. The most complete attempt at a run sorts after the others."""
+    """Return the sort key of runs: by time, then by run id, a partial record before the complete record of a run."""
     return row.timestamp, row.run_id.partition(PARTIAL)[0], row.complete, row.scored, row.run_id
 
 

@@ -215,7 +215,10 @@ def _acceptance_problems(path: Path, files: CommittedRecords) -> Iterator[Proble
 def _acceptance_faults(
     acceptance: Acceptance, location: str, runs: Mapping[str, tuple[str, str]], edited: Collection[str]
 ) -> Iterator[str]:
-    """Yield error messages about an acceptance. `runs` has (version, model id) by run id, `edited` has run ids."""
+    """Yield an error message for each run or model of an accepted version that the leaderboard does not confirm.
+
+    `runs` has (version, model id) by run id. `edited` has the ids of runs with another prompt than their version.
+    """
     version, versions = acceptance.version, {version for version, _ in runs.values()}
     if version not in versions:
         yield f"no complete run of version '{version}' {location} {nearest(version, versions)}"

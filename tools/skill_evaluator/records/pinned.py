@@ -74,7 +74,10 @@ def read_pinned(component: Path, skill: str) -> dict[str, PinnedOutputs]:
 
 
 def pinned_of_model(component: Path, skill: str, model_id: str) -> PinnedOutputs:
-    """Return a model's pinned outputs. If it has none, return those of the only other model, or raise JudgeError."""
+    """Return the pinned outputs of a model.
+
+    If it has none, but exactly one other model has, return those. Otherwise raise JudgeError.
+    """
     pinned = read_pinned(component, skill)
     if model_id in pinned:
         return pinned[model_id]

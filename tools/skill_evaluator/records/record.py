@@ -78,7 +78,10 @@ def _identity(name: str) -> tuple[str, str]:
 
 
 def served_of(names: Iterable[str | None]) -> Served:
-    """Return the served model from the model names in a run's outputs: the name, counts by name, or None."""
+    """Return the name of the model that served all outputs. Return output counts by name if several models did.
+
+    Return None if no output has a name.
+    """
     counts = Counter(name for name in names if name)
     return dict(counts.most_common()) if len(counts) > 1 else next(iter(counts), None)
 
@@ -106,10 +109,10 @@ def is_requested(served: str, requested: Iterable[str]) -> bool:
 
 
 def change_of(before: Served, after: Served, requested: Iterable[str]) -> Change | None:
-    """Return "model" if different models served two runs, "date" if only the releases differ, otherwise None.
+    """Compare the models that served two runs. Return "model" for another model, "date" for another release of it.
 
-    A different release is a different model if a requested name contains a release. Return "model" also if several
-    models or releases served one run. Return None if a served model is unknown.
+    If a requested name contains a release, return "model" for another release, too. If several models or releases
+    served one of the runs, return "model". Return None if the models are equal, or if one is unknown.
     """
     if is_mixed(before) or is_mixed(after):
         return "model"
@@ -177,9 +180,9 @@ def check_path(check_id: str) -> str:
 class CaseRecord(FrozenModel):
     """A case in a record: outcome and metrics per replicate, and right values and stability per field.
 
-    `exact` counts outputs equal to the ground truth. `digest` covers all inputs, the turns and the ground truth.
-    `parts` has one digest for each input and one for the turns, all with the ground truth; it is empty if the document
-    is the only input. Checks are also fields, as `checks.<id>`. `amounts` has the mean tokens, cost and latency.
+    `exact` counts the outputs that equal the ground truth. `digest` covers the inputs, the turns and the ground truth.
+    If there are other inputs than the document, `parts` has a digest of each input with the ground truth, and one of
+    the turns. Checks are also fields, as `checks.<id>`. `amounts` has the mean tokens, cost and latency of an output.
     """
 
     case_id: CaseId
@@ -203,7 +206,7 @@ class CaseRecord(FrozenModel):
         return (self.case_id, *(f"{name} {part}" for name, part in sorted(self._digests.items())))
 
     def has_same_inputs(self, older: "CaseRecord") -> bool:
-        """Return whether an older version's case has equal turns, an equal ground truth, and equal shared inputs."""
+        """Return whether an older record's case is the same: turns, ground truth and the inputs that both have."""
         digests, older_digests = self._digests, older._digests
         shared = digests.keys() & older_digests.keys()
         has_same_turns = (TURNS in digests) == (TURNS in older_digests)
@@ -286,7 +289,10 @@ def short_digests(digests: Mapping[str, str]) -> dict[str, str]:
 
 
 class RowAccuracy(FrozenModel):
-    """An accuracy metric over a run. `n` counts the values in `mean`. `ci95` is that of `strict_mean`, over cases."""
+    """An accuracy metric over a run. `mean` is over the `n` scored outputs.
+
+    `strict_mean` counts unreadable outputs as 0. `ci95` is its 95 % confidence interval, with the cases as units.
+    """
 
     mean: float | None
     strict_mean: float | None
@@ -324,9 +330,9 @@ class _Run(FrozenModel):
 
 
 class Row(_Run):
-    """A leaderboard row: the summary of a record. Its keys are explained at `Record`.
+    """A leaderboard row: the summary of a record, which explains the keys.
 
-    `digest` is that of the record. `digests` has only those that select a baseline, shortened.
+    `digest` is that of the record. `digests` has the first 16 digits of those that decide on comparability.
     Reproducibility values are strict means.
     """
 
@@ -361,11 +367,10 @@ class Row(_Run):
 class Record(_Run):
     """The result of a run: the outcomes of its calls and, per case, the scores of every replicate.
 
-    `failures` and `scored` add up to `planned`. `usable` is the share of planned outputs that could be read, if it is
-    below `MIN_USABLE`. `beside` is the id of the run whose calls were interleaved. A `draft` is compared only if a
-    person names it. `faults` lists where and why calls were not scored, the most frequent reason first. The cases in
-    `not_applicable` are in no count and no score. `left_out` lists unused parts of the component's source. `judged`
-    describes the judge of checks that are sentences.
+    `failures` and `scored` add up to `planned`. `usable` is the share of planned outputs that could be read; it is set
+    only below `MIN_USABLE`. `beside` is the id of the run whose calls were interleaved. A `draft` is compared only if a
+    person names it. `faults` has the reasons why calls were not scored, the most frequent first. Cases in
+    `not_applicable` are not counted. `left_out` lists unused parts of the component's source.
     """
 
     seed: int | None

@@ -30,9 +30,9 @@ def choose(
 ) -> tuple[list[tuple[RecordedRun, RecordedRun | None]], dict[str, str]]:
     """Return pairs (candidate, baseline), and by model id the reason why a model has no candidate.
 
-    `candidate` is as in `choose_candidates`. `baseline` is a version, a run id, a run, or None. The baseline of a pair
-    is None if none is named, or if the model has no run of the version. Raise LeaderboardError if there is no
-    candidate, or if no candidate has the named baseline.
+    `candidate` and `baseline` are a version, a run id, a run or None. The baseline of a pair is None if `baseline` is
+    None, or if it is a version of which the candidate's model has no run. Raise LeaderboardError if there is no
+    candidate, or no run of the version `baseline`.
     """
     candidates, left_out = choose_candidates(entries, candidate)
     named_run = find_run(entries, baseline)
@@ -81,7 +81,7 @@ def choose_candidates(
 
 
 def run_of_version(entries: Sequence[RecordedRun], candidate: RecordedRun, version: str) -> RecordedRun | None:
-    """Return the newest run of a version that is comparable with a candidate, else the newest run, else None."""
+    """Return a version's newest run that is comparable with a candidate. If none is, return its newest run or None."""
     return _best_baseline((entry for entry in runs_like(entries, candidate) if entry.version == version), candidate)
 
 
@@ -101,7 +101,7 @@ def newest_of_versions(entries: Iterable[RecordedRun]) -> dict[str, list[Recorde
 
 
 def next_lower_version(entries: Sequence[RecordedRun], candidate: RecordedRun) -> RecordedRun | None:
-    """Return the newest comparable run of the next lower version, else its newest run, else None."""
+    """Return the run of the next lower version, as `run_of_version` chooses it. Return None if there is none."""
     lower = lower_version_runs(entries, candidate)
     return run_of_version(lower, candidate, lower[0].version) if lower else None
 
@@ -129,7 +129,8 @@ def default_baseline(candidate: RecordedRun, archive: Archive, policy: Policy) -
 def last_accepted(candidate: RecordedRun, archive: Archive, policy: Policy) -> RecordedRun | None:
     """Return the newest comparable run of the highest accepted version below the candidate's.
 
-    Skip versions without such a run. Return None if none is left, for `anchor: previous`, and under a scenario.
+    Skip versions without a comparable run. Return None if no version has one, if the policy's `anchor` is `previous`,
+    or if the candidate ran under a scenario.
     """
     if policy.anchor == "previous" or candidate.scenario is not None:
         return None
@@ -174,7 +175,7 @@ def runs_like(entries: Sequence[RecordedRun], candidate: RecordedRun) -> list[Re
 def skipped_run_notes(
     entries: Sequence[RecordedRun], candidate: RecordedRun, baseline: RecordedRun | None
 ) -> Iterator[str]:
-    """Yield a note for each run with an edited prompt. Its version is between those of baseline and candidate."""
+    """Yield a note for each run with an edited prompt whose version lies between those of baseline and candidate."""
     lowest = None if baseline is None else precedence(baseline.version)
     for entry in entries:
         if not entry.edited or entry.run_id == candidate.run_id or not _matches(entry, candidate):

@@ -50,9 +50,9 @@ class Profile(FrozenModel):
 
 
 class FieldSummary(FrozenModel):
-    """A field over a run: accuracy is right ÷ n; `confusion` is {truth: {output: count}} of a category.
+    """A field over a run. `accuracy` is right ÷ n; a category has a `confusion` matrix, {truth: {output: count}}.
 
-    `alpha` is Krippendorff's, between replicates with cases as units. `token_f1` and `rouge_l` are of free text.
+    `alpha` is Krippendorff's: the agreement of the replicates of a case. Free text has `token_f1` and `rouge_l`.
     """
 
     compare: str
@@ -85,7 +85,9 @@ class ArraySummary(FrozenModel):
 
 
 def values_of_arrays(per_field: Mapping[str, FieldSummary]) -> dict[str, dict[str, int]]:
-    """Return the counts of values (right, wrong, missing, extra, and their sum `n`) by path of the innermost array.
+    """Return the counts of values (right, wrong, missing, extra, and their sum `n`) of each array, by its path.
+
+    A value in nested arrays counts for the inner array.
 
     >>> leaf = {"compare": "exact", "accuracy": 0.5, "n": 2, "right": 1, "wrong": 0, "stability": 1.0}
     >>> one, other = (FieldSummary(**leaf, missing=m, extra=1 - m) for m in (0, 1))
@@ -113,7 +115,10 @@ class ContractFault(FrozenModel):
 
 
 class ContractSummary(FrozenModel):
-    """The schema violations in n parsed outputs; `valid` is a share. Missing and extra top-level keys count outputs."""
+    """The schema violations in n parsed outputs. `valid` is the share of valid outputs.
+
+    `missing_keys` and `extra_keys` have the number of outputs that lack or add a key at the top level.
+    """
 
     n: NonNegativeInt
     valid: float | None
@@ -124,7 +129,7 @@ class ContractSummary(FrozenModel):
 
 
 class FailedCalls(FrozenModel):
-    """The calls of a run with the same fault. Outputs of kind `scored` were scored, but are ambiguous.
+    """The calls of a run that failed for the same reason. Kind `scored`: the output was scored, but is ambiguous.
 
     `cases` has the first of the `n_cases` cases. `message` is the error message of one of the calls.
     """

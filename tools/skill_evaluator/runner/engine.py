@@ -173,7 +173,10 @@ class Engine:
         return getattr(self._provider, "in_process", False)
 
     async def run(self) -> None:
-        """Make all open calls. If calls remain, set `halted` of their runs. Save the server's data in the manifests."""
+        """Make all open calls. If the calls end early, set `halted` of the unfinished runs to the reason.
+
+        Save the version of the server and the number of concurrent calls in the manifests.
+        """
         queue = iter(self._sequences)
         try:
             await in_parallel(self._work(queue) for _ in range(min(self._max_in_flight, len(self._sequences))))
@@ -243,7 +246,10 @@ class Engine:
         raise AssertionError("unreachable: the last attempt returns")
 
     async def _attempt(self, run: RunningRun, call: Call, request: Request) -> tuple[Completion, float] | None:
-        """Make one attempt under all limits. Return the output and its latency in s, or None if the calls must end."""
+        """Make one attempt under all limits. Return the output and its latency in seconds.
+
+        Return None if no further call may be made: after a stop, after a fatal error, or over the cost limit.
+        """
         max_cost = run.max_cost(call)
         await self._gate.enter()
         try:

@@ -287,7 +287,8 @@ def outcomes(folder: Path) -> Mapping[Call, Replicate]:
 def made_calls(folder: Path, manifest: Manifest, problems: list[str] | None = None) -> Iterator[Replicate]:
     """Yield the outcome of each planned call that was made: its first output, else its last error.
 
-    Outputs are read one at a time, since all together may be large. `problems` is as in `read_answers`.
+    Outputs are read one at a time, since all together may be large. A message about invalid lines of the journal is
+    appended to `problems`. If it is None, the message is printed.
     """
     replicates = read_answers(folder, problems)
     return _first_outputs(replicate for replicate in replicates if manifest.includes(replicate.call))
@@ -320,7 +321,10 @@ def has_other_outputs(record: Record, manifest: Manifest, answers: Mapping[Call,
 
 
 def edited_since(folder: Path, manifest: Manifest, records: Path) -> Path | None:
-    """Return the path of a run's record in `folder` or `records` if its outputs differ from the run's, else None."""
+    """Return the path of a run's record, in `folder` or `records`, that was made from other outputs than the run's.
+
+    Return None if there is no such record.
+    """
     for path in (folder / RECORD, records / f"{manifest.run_id}.json"):
         if path.exists() and has_other_outputs(read_record(path), manifest, outcomes(folder)):
             return path
@@ -426,7 +430,7 @@ _WITHOUT_EFFECT = {"accepts", "limits", "price", "cache", "api_key_env", "auth",
 
 
 def settings_digest(model: Model) -> str:
-    """Return the digest of the model settings that affect outputs, and of the revision in `_REVISIONS`, if any."""
+    """Return the digest of the model settings that affect outputs, and of the provider's revision above 1."""
     values = model.model_dump(mode="json", exclude=_WITHOUT_EFFECT)
     if model.provider == "google" and model.auth == "oidc":
         values["served_by"] = "vertex"  # another service than with API keys

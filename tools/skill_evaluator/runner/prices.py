@@ -93,8 +93,8 @@ class ModelEstimate(CostEstimate):
 def size_of(request: Request) -> InputSize:
     """Estimate the input tokens of a request without its files, which `InputSize.of_model` adds.
 
-    The likely number is one per four bytes of text and schema, the maximum one per byte; both include the tokens of
-    templates. The minimum is one per word of the text.
+    The likely number is one token per four bytes of text and schema, the maximum one per byte; both add the tokens
+    with which an API separates messages. The minimum is one per word of the text.
     """
     messages, schema_bytes = request.messages, len(json.dumps(request.schema)) if request.schema else 0
     input_bytes = sum(len(message.text.encode()) for message in messages) + schema_bytes
@@ -191,9 +191,9 @@ def price_of(model: Model, kind: ProviderKind) -> Price | None:
 
 
 def answer_price(model: Model, price: Price | None, served: str | None) -> Price | None:
-    """Return the price of an output of the `served` model, or None if it is unknown.
+    """Return the price per token of the model that served an output, or None if the price is unknown.
 
-    `price` is the price of the requested model. Return it for programs and free models, and if `served` is None.
+    `price` is the price of the requested model. It applies to programs, to free models, and if `served` is None.
     """
     is_free = price is not None and _is_free(price)
     base, release = parts_of(served or model.id)

@@ -153,9 +153,9 @@ def replicates_of_baseline(replicates: int) -> int:
 def interleaved(schedules: Sequence[Sequence[Call]]) -> list[tuple[int, Call]]:
     """Return the calls of several runs in turns, each with the index of its run.
 
-    A round has one replicate of the run with the most replicates. The replicates of other runs are spread evenly over
-    the rounds. In a round, each case is called in all runs before the next case. The run that begins alternates from
-    case to case, and from round to round if all runs have calls.
+    There is a round for each replicate of the longest run. The replicates of other runs are spread evenly over the
+    rounds. In a round, each case is called for all runs before the next case. The runs take turns in being first:
+    from case to case, and from round to round.
 
     >>> first = schedule_calls(["a", "b"], 1)
     >>> [(index, call.case_id) for index, call in interleaved([first, first])]
@@ -240,10 +240,10 @@ def limits_of(
 
 
 class Gate:
-    """The limit of calls in flight: halved if the API is overloaded, raised by one per full round of successes.
+    """The limit of concurrent calls: halved if the API is overloaded, raised by one after as many successes.
 
-    Additive increase, multiplicative decrease: Chiu and Jain 1989, doi:10.1016/0169-7552(89)90019-6. A limit that
-    begins at `first` doubles while latency hardly grows. A `fixed` limit is never halved.
+    Additive increase, multiplicative decrease: Chiu and Jain 1989, doi:10.1016/0169-7552(89)90019-6. With
+    `first`, the limit begins there and doubles while latency hardly grows. With `fixed`, it is never halved.
     """
 
     def __init__(self, max_limit: int, *, first: int | None = None, fixed: bool = False) -> None:
@@ -269,7 +269,7 @@ class Gate:
 
     @property
     def used(self) -> InFlight:
-        """The lowest and the highest limit, and the mean number of calls in flight."""
+        """The lowest and the highest limit so far, and the mean number of concurrent calls."""
         lowest, highest = self._limits_seen
         mean = self._seconds / max(self._counted_at - self._started_at, 1e-9)
         return InFlight(least=lowest, mean=round(mean, 1), most=highest)
@@ -417,7 +417,10 @@ class Budget:
         return True
 
     def reserve_now(self, upper_bound_usd: float, *, begun: bool = False) -> bool:
-        """Reserve the maximum cost of an attempt. Return False if it does not fit and the attempt has not `begun`."""
+        """Reserve the maximum cost of an attempt. Return False if it exceeds the amount left.
+
+        If the attempt has `begun`, reserve its cost in any case.
+        """
         if self._max_cost is None:
             return True
         fits = self._spent + self._reserved + upper_bound_usd <= self._max_cost

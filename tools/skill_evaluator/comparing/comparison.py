@@ -225,7 +225,7 @@ def compare(truth: Any, output: Any, plan: FieldPlan) -> list[ComparedLeaf]:
 
 
 def compare_values(truth: MemoizedValue, output: MemoizedValue) -> list[ComparedLeaf]:
-    """Align a ground truth and an output, and return their compared leaves. Both need the same `FieldPlan`."""
+    """Align a ground truth and an output that have the same `FieldPlan`. Return their compared leaves."""
     walk = _Comparison(truth, output)
     walk.compare(truth.value, output.value, truth.plan.field(""), (), ())
     return walk.rows

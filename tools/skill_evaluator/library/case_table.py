@@ -53,7 +53,7 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     def columns_for(self, component: Component) -> Columns:
         """Return the columns of the table.
 
-        If no option names the column of an input, use the column in datasets.json, or else the name of the input.
+        If no option names the column of an input, use its column in datasets.json, or the column with the input's name.
         """
         inputs = {name: name for name in component.prompt.inputs} | component.case_files.columns.inputs
         default_name = next(iter(inputs)) if len(inputs) == 1 else DOCUMENT
@@ -137,7 +137,7 @@ def _new_cases(cases: Mapping[str, Case], table: CaseTable, component: Component
 
 
 def place_of_new(component: Component, case_ids: Iterable[str], advice: str) -> Path:
-    """Return the folder for new cases. Raise FixtureError for a multiple-choice component or an existing case."""
+    """Return the folder for new cases. Raise FixtureError for multiple choice, or if a case exists already."""
     if component.output == "choice":
         raise FixtureError(
             f"component '{component.name}' has multiple-choice questions: add lines to questions.jsonl instead; "

@@ -492,10 +492,7 @@ def _digested(case: Case) -> Case:
 
 
 def _with_pdfs(cases: Sequence[Case], component: Component, on_problem: ProblemHandler) -> tuple[Case, ...]:
-    """Return the cases with the page counts of their PDFs, or with the PDFs replaced by their texts.
-
-    If a PDF is unreadable, pass the error to `on_problem` and omit the case.
-    """
+    """Count the pages of PDFs, or replace PDFs by their texts. Return the cases, except those with unreadable PDFs."""
     pdfs = [file for case in cases for file in case.files if file.media_type == PDF]
     if not pdfs:
         return tuple(cases)

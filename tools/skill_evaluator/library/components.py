@@ -337,7 +337,7 @@ class _OutputSpec:
 def _plan_comparison(
     dataset: Dataset, spec: _OutputSpec, truths: Sequence[Any], file: Path, *, checked: bool
 ) -> tuple[dict[str, Any], str]:
-    """Return the arguments plan, prose, metrics and primary_metric of `Component`, and the digest of the rules."""
+    """Return `plan`, `prose`, `metrics`, `primary_metric` for `Component`, and the digest of the comparison rules."""
     texts_lengths, prose = find_texts(spec.schema, dataset.fields, truths)
     if spec.schema is None:  # the ground truths then define the valid paths
         _refuse_unknown_paths(dataset.fields, spec.output, truths, file)

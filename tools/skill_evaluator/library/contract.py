@@ -110,7 +110,7 @@ def top_names(schema: Mapping[str, Any] | None) -> tuple[frozenset[str], frozens
     """Return (required keys, named keys) of the objects that a schema describes at its top level.
 
     Keys inside `anyOf`, `oneOf` or `if` are named, but not required. If the schema names no key, or if it has a schema
-    for keys without a name, return None for the named keys.
+    for keys that it does not name, return None for the named keys.
     """
     nodes = [node for node in same_value(schema, schema or {}, _COMBINING_KEYWORDS) if isinstance(node, Mapping)]
     certain = [node for node in same_value(schema, schema or {}, ("allOf",)) if isinstance(node, Mapping)]

@@ -502,7 +502,7 @@ def _digest_of(program: ProgramUnderTest, prompt: Prompt, path: Path) -> str:
 
 
 def _refuse_unfilled(text: str, front: FrontMatter, prompt: Prompt, path: Path) -> None:
-    """Raise ComponentError if text that looks like a placeholder would be sent unfilled. Code is not checked."""
+    """Raise ComponentError if text like a placeholder would be sent unfilled. Code in Markdown is not checked."""
     if prompt.placeholders != "braces":
         return
     unfilled = []

@@ -144,7 +144,7 @@ _LIKELY = ("output", "answer", "response", "result")
 
 
 def fitting_parts(folder: Path, limits: SafetyLimits) -> list[str]:
-    """Return references to `$defs` that accept all ground truths. If the schema's root has constraints, return []."""
+    """Return references to `$defs` that accept all ground truths, or [] if the root of schema.json has constraints."""
     path = folder / "schema.json"
     try:
         schema = read_json(path, limit=limits.size_of("schema_bytes"))

@@ -121,10 +121,10 @@ def named_scenarios(config_dir: Path, names: Iterable[str]) -> list[str]:
 
 
 def apply_scenario(component: Component, config_dir: Path, scenario: str | None) -> Component:
-    """Return the component with the prompt of a scenario. If `scenario` is None, return the component unchanged.
+    """Put the component's prompt into a scenario. If `scenario` is None, return the component unchanged.
 
     The scenario `SCHEMA_ALONE` replaces the prompt by the schema, or for multiple choice by one sentence. If a SKILL.md
-    has no schema, its prompt is removed. Raise ConfigError if the scenario cannot be applied.
+    has no schema, the prompt is removed. Raise ConfigError if the scenario cannot be applied.
     """
     if scenario is None:
         return component

@@ -358,7 +358,7 @@ def _add_queries(cases: _Cases, path: str, rows: list[Any], owner: str | None, n
 
 
 def _expected_skill(row: Row, owner: str | None, names: Mapping[str, str], *, of_all: bool) -> dict[str, Any]:
-    """Return the check that the right skill is chosen. Raise ValueError if the row does not tell the right skill."""
+    """Return the check for the skill that the model chooses. Raise ValueError if the expected skill is unknown."""
     fires, skill = row.get("should_trigger"), _first(row, _CALLED)
     if isinstance(skill, str):
         if skill not in names:

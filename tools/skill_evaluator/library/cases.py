@@ -198,8 +198,7 @@ def load_cases(
 ) -> tuple[Case, ...]:
     """Read a component's reviewed cases, sorted by id. `patterns` are globs of ids; without any, read all.
 
-    `on_problem` receives the FixtureError of each invalid case. Raise FixtureError if a pattern matches no case. If all
-    selected cases are unreviewed, raise NotEvaluatedError, or FixtureError if the component has records.
+    If all selected cases are unreviewed, raise NotEvaluatedError, or FixtureError if the component has records.
     """
     cases = read_cases(component, patterns, on_problem)
     reviewed = tuple(case for case in cases if not case.unreviewed)
@@ -255,9 +254,8 @@ def cases_of_table(
 ) -> dict[str, Case]:
     """Return the case of each valid row of a table, by id.
 
-    `on_problem` receives the FixtureError of each invalid row, for example of a row with the id of an earlier row or of
-    a case in `folders`. If `root` is None, ignore checks, and do not read the files that inputs name. Raise
-    FixtureError if the schema lacks a truth field of `table.columns`.
+    `on_problem` receives the FixtureError of each invalid row. If `root` is None, ignore the checks of rows, and do not
+    read the files that inputs name. Raise FixtureError if the schema lacks a truth field of `table.columns`.
     """
     schema_paths = schema_places(component.schema or {})
     for path in table.columns.fields if component.schema is not None else ():

@@ -56,7 +56,10 @@ def is_json(text: str, _: object) -> bool:
 
 
 def equals(value: Any, expected: Any) -> bool:
-    """Return whether a value equals `expected`. If `expected` is not a text, a `Raw` value is parsed. 1 equals 1.0."""
+    """Return whether `value` equals `expected`. The number 1 equals 1.0.
+
+    If `expected` is not a text, a `value` of the class `Raw` is first parsed as JSON.
+    """
     if isinstance(expected, str):
         return isinstance(value, str) and value == expected
     value = _json_of(value) if isinstance(value, Raw) else value
@@ -139,7 +142,7 @@ CHILD = partial(
 
 
 class _OneCheck(StrictModel):
-    """The base of declared checks. A check has exactly one kind. With a JSON pointer `at`, the kind is optional."""
+    """The base class of declared checks."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
     ignore_case: bool = Field(default=False, description="whether A and a are the same")
@@ -227,10 +230,10 @@ def read_checks(
     inside: Callable[[Path], Path],
     earlier: Iterable[Check] = (),
 ) -> tuple[Check, ...]:
-    """Return the `earlier` checks, such as those of the component of a case, and then the declared checks.
+    """Return the `earlier` checks, followed by the declared checks.
 
-    Raise `error` for an invalid check or a repeated id. `where` is the file of the declarations. Python files are in
-    `folder`; they are parsed, not run. `inside` raises an error if a path leads out of its folder.
+    A python check names a file in `folder`. The file is parsed, but not run. Raise `error` if a check is invalid or if
+    two checks have the same id. The message names the file `where`, which declares the checks.
     """
     checks = {check.id: check for check in earlier}
     for declaration in declared:

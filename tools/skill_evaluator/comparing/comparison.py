@@ -32,10 +32,10 @@ _MAX_ENUMERATED_ASSIGNMENTS = 60  # assignments
 
 
 class ItemLeaves(NamedTuple):
-    """The leaves of one array item, each as (keys and indexes below the item, canonical value, weight).
+    """The leaves of one array item, each as (path inside the item, canonical value, weight).
 
-    An item is `plain` if no leaf has a tolerance or threshold and all its arrays are aligned by position. The matched
-    weight of two plain items is the total weight of their common leaves.
+    An item is `plain` if no leaf has a tolerance or threshold, and if all arrays inside the item are aligned by
+    position. Two plain items are compared by their common leaves alone.
     """
 
     leaves: frozenset[Leaf]
@@ -65,9 +65,10 @@ class MemoizedValue:
 
     @cached_property
     def item_counts(self) -> Mapping[str, Counter[Hashable]]:
-        """The count of each item identity, by array path.
+        """The number of array items with each identity (see `identities`), by array path such as `orders[].lines`.
 
-        Arrays inside array items are pooled. An item without any of its key fields is identified by its whole value.
+        The arrays at one path, here the lines of all orders, are counted together. An item without any key field is
+        identified by its canonical value.
         """
         counts: dict[str, Counter[Hashable]] = {}
         for field, items in arrays_in(self.value, self.plan):
@@ -84,7 +85,7 @@ class MemoizedValue:
 
 
 def pairs_by_best(rule: FieldRule, field: Field) -> bool:
-    """Return whether items are paired by assignment: `align: best`, or `set` if items have a tolerance or threshold."""
+    """Return whether the items of an array are paired by similarity instead of by identity or position."""
     return rule.align == "best" or (
         rule.align == "set" and field.item.rule is not None and not field.item.rule.exact_equality
     )
@@ -124,21 +125,21 @@ def values_by_path(value: Any, plan: FieldPlan) -> tuple[dict[str, Hashable], di
 
 
 def _gather_values(
-    value: Any, field: Field, star: Steps, forms: Mapping[str, list[Hashable]], lengths: dict[str, int]
+    value: Any, field: Field, star_keys: Steps, forms: Mapping[str, list[Hashable]], lengths: dict[str, int]
 ) -> None:
-    """Add canonical values to `forms` and array lengths to `lengths`. `star` has the keys at the `*` of the path."""
+    """Add canonical values to `forms` and array lengths to `lengths`, by field path."""
     if field.rule is None and isinstance(value, dict):
         for key, child in with_nfc_keys(value).items():
             if child is not None:
                 below = field.children.get(key) or field.child(key)
-                _gather_values(child, below, (*star, key) if below.is_star else star, forms, lengths)
+                _gather_values(child, below, (*star_keys, key) if below.is_star else star_keys, forms, lengths)
     elif field.rule is None and isinstance(value, list):
         lengths[field.path] = lengths.get(field.path, 0) + len(value)
         for item in value:
-            _gather_values(item, field.item, star, forms, lengths)
+            _gather_values(item, field.item, star_keys, forms, lengths)
     elif value is not None and not field.ignored:
         form = canonical(value, field.leaf_rule(value))
-        forms[field.path].append((star, form) if star else form)
+        forms[field.path].append((star_keys, form) if star_keys else form)
 
 
 def _canonicals(values: Iterable[Any], field: Field) -> list[Hashable]:
@@ -153,7 +154,7 @@ def item_leaves(items: list[Any], field: Field) -> list[ItemLeaves]:
 
 
 def _gather_leaves(value: Any, field: Field, steps: Steps, collected: list[Leaf]) -> bool:
-    """Append the leaves below a value, in one stack frame per level. Return whether it is plain (see `ItemLeaves`)."""
+    """Append the leaves below `value` to `collected`. Return whether `value` is plain, as defined in `ItemLeaves`."""
     plain = True
     if value is None or field.ignored:
         pass
@@ -195,10 +196,11 @@ def text_of(value: Any, field: Field) -> str:
 
 @dataclass(slots=True)  # mutable for speed: there is one per leaf
 class ComparedLeaf:
-    """One aligned leaf: its path in the plan, its rule, both values and the outcome. Treat it as immutable.
+    """A pair of aligned leaves, one of the ground truth and one of the output. Treat it as immutable.
 
-    The outcome is `unscored` only in views of cases without a ground truth. `truth_at` and `output_at` are the paths of
-    the values as keys and array indexes, None if there is no value.
+    `path` is the path of the field, such as `lines[].amount`. `truth_at` and `output_at` are the paths of the leaves as
+    keys and array indexes. If a leaf is missing, its value and its path are None. The outcome is `unscored` only for
+    cases without a ground truth.
     """
 
     path: str
@@ -223,7 +225,7 @@ def compare(truth: Any, output: Any, plan: FieldPlan) -> list[ComparedLeaf]:
 
 
 def compare_values(truth: MemoizedValue, output: MemoizedValue) -> list[ComparedLeaf]:
-    """Align two values of one plan and return their compared leaves. In each object, the truth's keys come first."""
+    """Align a ground truth and an output that have the same `FieldPlan`. Return their compared leaves."""
     walk = _Comparison(truth, output)
     walk.compare(truth.value, output.value, truth.plan.field(""), (), ())
     return walk.rows
@@ -299,11 +301,7 @@ class _Comparison:
     def _assign(
         self, rows: Sequence[int], columns: Sequence[int], truth: list[Any], output: list[Any], field: Field
     ) -> Iterable[Pair]:
-        """Pair equal items, then the other items so that the matched weight is highest. Return pairs of indexes.
-
-        The pairs are in the truth's order, followed by those of extra output items. The index of a missing item is
-        None. Ties are broken by content, not by order.
-        """
+        """Pair equal items, and then the most similar items. Return pairs of indexes, with None for a missing item."""
         if not rows or not columns or len(rows) == len(columns) == 1:
             return zip_longest(rows, columns)
         truth_leaves = self._truth.once(item_leaves, truth, field)

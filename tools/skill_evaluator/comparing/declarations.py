@@ -177,11 +177,11 @@ _Visits = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class SchemaPath:
-    """The values that a schema describes at one path; `nodes` are the subschemas for the path.
+    """The values at one path of a schema: their kind, and the subschemas (`nodes`) that describe them.
 
-    `kind` is a comparator's name or one of these: `object` (also for a union of text and object), `array of scalars`,
-    `array of objects`, `array by position` (each position has a schema), `array of anything` (undeclared items), `any`
-    (undeclared values, or a root that is an object).
+    `kind` is the name of a comparator or one of these: `object`, `array of scalars`, `array of objects`,
+    `array by position` (a schema per position), `array of anything` (no schema for items), `any` (no declared type).
+    An object at the root also has the kind `any`.
     """
 
     kind: str
@@ -253,7 +253,7 @@ def schema_walk(schema: _Node) -> Iterator[tuple[str, Any]]:
 
 
 def same_value(schema: Any, root: _Node, keywords: Sequence[str] = _COMBINING_KEYWORDS) -> Iterator[Any]:
-    """Yield a schema and its subschemas for the same value, through references and `keywords` such as `allOf`."""
+    """Yield a schema, and the schemas that its references and `keywords` (such as `allOf`) apply to the same value."""
     return (part for part, _ in _same_value(schema, root, {}, keywords))
 
 

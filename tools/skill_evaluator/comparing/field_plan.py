@@ -194,10 +194,10 @@ def _category(value: Any, rule: FieldRule) -> Hashable:
 
 
 def token_f1(truth: str, output: str) -> float:
-    """Return the F1 of the output's words against the truth's words.
+    """Return the F1 of the output's words against the truth's words, from 0 to 1.
 
-    Words are multisets. Range 0 to 1, 1 is best; both empty → 1. Rajpurkar et al. 2016 (SQuAD),
-    https://arxiv.org/abs/1606.05250, but articles count.
+    A repeated word counts each time. If both texts are empty, return 1. The formula is that of SQuAD (Rajpurkar et al.
+    2016, https://arxiv.org/abs/1606.05250), but words such as "the" are not removed.
 
     >>> round(token_f1("the cat sat", "the cat ran"), 3)
     0.667
@@ -212,7 +212,7 @@ def token_f1(truth: str, output: str) -> float:
 def rouge_l(truth: str, output: str) -> float:
     """Return the F-measure of the longest common subsequence of words (β = 1).
 
-    Range 0 to 1, 1 is best; both empty → 1. Lin 2004, https://aclanthology.org/W04-1013.
+    The range is 0 to 1. If both texts are empty, return 1. Lin 2004, https://aclanthology.org/W04-1013.
 
     >>> round(rouge_l("police killed the gunman", "police kill the gunman"), 2)
     0.75
@@ -257,19 +257,14 @@ _MAX_CACHED_FIELDS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldPlan:
-    """The comparison rules of a component by path, in the schema's order: `leaves` for values, `arrays` for arrays.
+    """The comparison rules of a component by field path, in the schema's order."""
 
-    `declared`: the paths with a rule in evals/datasets.json; the other rules come from the schema. `named`: all paths
-    of the schema. The rule of a `*` path does not apply to them. `stars`: the prefixes of rule paths that end with `*`.
-    `numeric_texts`: the paths whose texts in number format, such as "4.75", are numbers.
-    """
-
-    leaves: Mapping[str, FieldRule] = field(default_factory=dict)
-    arrays: Mapping[str, FieldRule] = field(default_factory=dict)
-    declared: frozenset[str] = frozenset()
-    named: frozenset[str] = frozenset()
-    numeric_texts: frozenset[str] = frozenset()
-    stars: frozenset[str] = field(init=False, repr=False, compare=False)
+    leaves: Mapping[str, FieldRule] = field(default_factory=dict)  # rules of values that are compared as a whole
+    arrays: Mapping[str, FieldRule] = field(default_factory=dict)  # alignments of arrays
+    declared: frozenset[str] = frozenset()  # paths with a rule in evals/datasets.json
+    named: frozenset[str] = frozenset()  # paths of the schema, which `*` in a rule's path does not match
+    numeric_texts: frozenset[str] = frozenset()  # paths where a text such as "4.75" is a number
+    stars: frozenset[str] = field(init=False, repr=False, compare=False)  # beginnings of rule paths that end with `*`
     _fields: "dict[str, Field]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -329,7 +324,7 @@ class FieldPlan:
 
 
 class Field:
-    """One path of a plan: its leaf rule, or None, and the fields below it."""
+    """One path of a `FieldPlan`, and the fields below it. If the plan has no leaf rule for the path, `rule` is None."""
 
     __slots__ = ("_alignment", "_item", "_plan", "by_closeness", "children", "ignored", "is_star", "path", "rule")
 
@@ -422,7 +417,7 @@ def _stars(path: str) -> list[str]:
 
 
 def _paths_inside(closed: Sequence[str], path_schemas: Mapping[str, SchemaPath], declared: Iterable[str]) -> set[str]:
-    """Return the paths below the `closed` paths. A closed path is compared or ignored as a whole."""
+    """Return the schema paths that are below a path of `closed`. If there is no schema, use the `declared` paths."""
     if path_schemas:
         return path_schemas.keys() - declarations.paths_outside(path_schemas, closed)
     return {

@@ -51,7 +51,10 @@ class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
     yes: bool = flag("Write the cases without confirmation.")
 
     def columns_for(self, component: Component) -> Columns:
-        """Return the columns of the table. An input's default is its column in datasets.json, or else its name."""
+        """Return the columns of the table.
+
+        If no option names the column of an input, use its column in datasets.json, or the column with the input's name.
+        """
         inputs = {name: name for name in component.prompt.inputs} | component.case_files.columns.inputs
         default_name = next(iter(inputs)) if len(inputs) == 1 else DOCUMENT
         for name, equals, column in (part.partition("=") for part in self.document):
@@ -134,7 +137,7 @@ def _new_cases(cases: Mapping[str, Case], table: CaseTable, component: Component
 
 
 def place_of_new(component: Component, case_ids: Iterable[str], advice: str) -> Path:
-    """Return the folder for new cases. Raise FixtureError for output: choice, or if a case of `case_ids` exists."""
+    """Return the folder for new cases. Raise FixtureError for multiple choice, or if a case exists already."""
     if component.output == "choice":
         raise FixtureError(
             f"component '{component.name}' has multiple-choice questions: add lines to questions.jsonl instead; "

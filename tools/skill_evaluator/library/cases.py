@@ -171,7 +171,7 @@ class Case:
         return {check.id: check.argument for check in self.checks if check.kind == "expect"}
 
     def as_used(self, inputs: tuple[str, ...]) -> "Case":
-        """Return the case with `used` and `digest` for these inputs of a prompt, or unchanged if it lacks an input."""
+        """Return the case with the digest of only these inputs. If an input is missing, return the case unchanged."""
         used_parts = {name: part for name, part in self.parts.items() if name in (*inputs, TURNS)}
         if not set(inputs) <= used_parts.keys():
             return self
@@ -179,12 +179,12 @@ class Case:
         return replace(self, digest=case_digest, used=inputs)
 
     def was(self, digest: str) -> bool:
-        """Return whether this case has the digest `digest`, from its used inputs or from its document alone."""
+        """Return whether `digest` belongs to this case: to its used inputs, or to its document as the only input."""
         return digest == self.digest or (not self.turns and digest == self.parts.get(DOCUMENT))
 
 
 def parse_case_output(component: Component, case: Case, text: str) -> Parsed:
-    """Parse an output. JSON inside prose must have a type that the schema allows, or else that of the ground truth."""
+    """Parse an output of a case. The schema or the ground truth gives the expected type of JSON inside prose."""
     return parse_output(text, component.output, case.options, component.contract.expected.or_type_of(case.truth))
 
 
@@ -198,7 +198,7 @@ def load_cases(
 ) -> tuple[Case, ...]:
     """Read a component's reviewed cases, sorted by id. `patterns` are globs of ids; without any, read all.
 
-    Raise the errors of `read_cases`. If no selected case is reviewed, raise the same error as if there were no cases.
+    If all selected cases are unreviewed, raise NotEvaluatedError, or FixtureError if the component has records.
     """
     cases = read_cases(component, patterns, on_problem)
     reviewed = tuple(case for case in cases if not case.unreviewed)
@@ -252,10 +252,10 @@ def cases_of_table(
     folders: Mapping[str, Path] = MappingProxyType({}),
     root: ConfinedFolder | None = None,
 ) -> dict[str, Case]:
-    """Return the case of each valid row of a table by id.
+    """Return the case of each valid row of a table, by id.
 
-    `on_problem` receives the FixtureError of each invalid row. A row's id must differ from earlier ids and `folders`.
-    A row's files must be in `root`; without it, files and checks are not read. Raise FixtureError for unknown fields.
+    `on_problem` receives the FixtureError of each invalid row. If `root` is None, ignore the checks of rows, and do not
+    read the files that inputs name. Raise FixtureError if the schema lacks a truth field of `table.columns`.
     """
     schema_paths = schema_places(component.schema or {})
     for path in table.columns.fields if component.schema is not None else ():
@@ -320,10 +320,10 @@ def cases_without_document(sources: Iterable[Path]) -> list[str]:
 
 
 def find_cases(component: Component) -> list[Path]:
-    """Return the paths of the cases: the case folder, the table, or both; for multiple choice the questions file.
+    """Return the existing paths of cases: the case folder and the table, or for multiple choice the questions file.
 
-    Raise NotEvaluatedError if there are none, or FixtureError if the component has records or declares its `fixtures`
-    folder. Also raise FixtureError if there are two tables, or if --fixtures names no folder.
+    Raise NotEvaluatedError if the component has no cases. Raise FixtureError instead if the component has records or
+    declares its `fixtures` folder. Also raise FixtureError if there are two tables.
     """
     is_choice, files = component.output == "choice", component.case_files
     fixtures_dir, rows = files.fixtures_dir, files.rows
@@ -490,7 +490,7 @@ def _digested(case: Case) -> Case:
 
 
 def _with_pdfs(cases: Sequence[Case], component: Component, on_problem: ProblemHandler) -> tuple[Case, ...]:
-    """Count the pages of PDFs. With `text_of: pdf`, replace PDFs by their texts. Omit cases with unreadable PDFs."""
+    """Count the pages of PDFs, or replace PDFs by their texts. Return the cases, except those with unreadable PDFs."""
     pdfs = [file for case in cases for file in case.files if file.media_type == PDF]
     if not pdfs:
         return tuple(cases)
@@ -594,7 +594,7 @@ def _read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool) -> d
 
 
 def refuse_unfilled(component: Component, cases: Iterable[Case], current: Component) -> None:
-    """Raise FixtureError if a case of the `current` version lacks an input of `component`, or if `text_of` differs."""
+    """Raise FixtureError if the version `component` cannot use cases that were read for the version `current`."""
     if component.prompt.text_of != current.prompt.text_of:
         versions = f"versions {component.version} and {current.version}"
         raise FixtureError(f"{versions} have different inputs: only one has the key text_of in prompt.md")

@@ -40,9 +40,10 @@ _OF_TEXTS = {"threshold", "weight"}  # options of a field that do not determine 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseFiles:
-    """The case files of a component, or the `rows` that its source of another format contains.
+    """The case files of a component, or the `rows` of cases in the format of another tool, such as promptfoo.
 
-    The files are in `fixtures_dir`/`fixtures`, by default in ./fixtures/`fixtures` or else in `home`/evals.
+    The files are in the folder `fixtures_dir`/`fixtures`. If `fixtures_dir` is None, the files are in
+    ./fixtures/`fixtures` or else in `home`/evals.
     """
 
     home: Path  # folder of the component
@@ -58,12 +59,12 @@ class CaseFiles:
         return [(self.fixtures_dir or Path("fixtures")) / self.fixtures / name, *fallback]
 
     def root(self, path: Path) -> ConfinedFolder:
-        """Return the folder that links in `path` must not leave: the parent of `home`, or else the fixtures folder."""
+        """If `path` is inside `home`, return the parent folder of `home`. Otherwise return the fixtures folder."""
         folder = self.home.parent if path.is_relative_to(self.home) else self.fixtures_dir or Path("fixtures")
         return ConfinedFolder(folder, FixtureError, follow_links=self.limits.follow_links)
 
     def sources(self) -> list[Path]:
-        """Return the case folder and tables at the first of the `places` that has any; empty if none has."""
+        """Return the case folder and tables at the first existing path of `places()`. Return [] if there are none."""
         return next(filter(None, map(sources_at, self.places())), [])
 
     def table(self) -> CaseRows:
@@ -90,7 +91,7 @@ class CaseFiles:
         return any(self._meta(path).get("checks") for path in self._first_files(METAS))
 
     def truths(self, table: CaseRows, output: Output, schema: Mapping[str, Any] | None) -> Iterator[Any]:
-        """Yield the readable ground truths of reviewed cases. For the output "choice", skip case folders."""
+        """Yield the ground truths of reviewed cases, except those that cannot be read."""
         limit = self.limits.size_of("document_bytes")
         for path in self._first_files(TRUTHS) if output != "choice" else ():
             if any(self._meta(path.with_name(name)).get("unreviewed") is True for name in METAS):
@@ -336,7 +337,7 @@ class _OutputSpec:
 def _plan_comparison(
     dataset: Dataset, spec: _OutputSpec, truths: Sequence[Any], file: Path, *, checked: bool
 ) -> tuple[dict[str, Any], str]:
-    """Return four arguments of `Component` by name, such as the metrics, and the digest of the comparison rules."""
+    """Return `plan`, `prose`, `metrics`, `primary_metric` for `Component`, and the digest of the comparison rules."""
     texts_lengths, prose = find_texts(spec.schema, dataset.fields, truths)
     if spec.schema is None:  # the ground truths then define the valid paths
         _refuse_unknown_paths(dataset.fields, spec.output, truths, file)

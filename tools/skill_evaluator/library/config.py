@@ -81,7 +81,7 @@ class JudgePolicy(StrictModel):
     calibration: str | None = Field(default=None, description="results file of `judge calibrate`, to correct shares")
 
     def allowed(self, dimensions: Iterable[str]) -> Mapping[str, float]:
-        """Return the allowed share of regressions by dimension, or {} if none is set. A number applies to all."""
+        """Return the allowed share of regressions by dimension. Return {} if `alert_above` is not set."""
         if isinstance(self.alert_above, float | int):
             return dict.fromkeys(dimensions, self.alert_above)
         return self.alert_above or {}

@@ -107,10 +107,10 @@ def missing_and_extra_keys(
 
 
 def top_names(schema: Mapping[str, Any] | None) -> tuple[frozenset[str], frozenset[str] | None]:
-    """Return (required keys, named keys) of the top level of a schema, also through `$ref` and `allOf`.
+    """Return (required keys, named keys) of the objects that a schema describes at its top level.
 
-    Branches such as `anyOf` add only named keys. The named keys are None if the schema names no key, or if
-    `patternProperties` or `additionalProperties` has a schema for other keys.
+    Keys inside `anyOf`, `oneOf` or `if` are named, but not required. If the schema names no key, or if it has a schema
+    for keys that it does not name, return None for the named keys.
     """
     nodes = [node for node in same_value(schema, schema or {}, _COMBINING_KEYWORDS) if isinstance(node, Mapping)]
     certain = [node for node in same_value(schema, schema or {}, ("allOf",)) if isinstance(node, Mapping)]
@@ -255,7 +255,7 @@ def _has_rule(node: Mapping[str, Any] | bool) -> bool:
 
 
 def _effort(node: Any, root: Mapping[str, Any], efforts: dict[int, int], depth: int = 0) -> int:
-    """Count the schemas tried on one value. Raise ValueError for a cycle or too many schemas. `efforts` is a cache."""
+    """Count the schemas that one value is checked against. Raise ValueError for a cycle or too many schemas."""
     if not isinstance(node, dict):  # true, false or missing
         return 0
     if depth > _MAX_REFERENCES:

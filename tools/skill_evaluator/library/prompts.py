@@ -113,9 +113,8 @@ def messages_in(body: str) -> tuple[Message, ...]:
 class Prompt:
     """The messages of a prompt and the names of its inputs.
 
-    The messages are a system message, pairs of user and assistant messages as examples, and a last user message; each
-    part is optional. Placeholders are `{{name}}` (braces), `{name}` (single) or none (literal). For single
-    placeholders, `{{` is an escaped brace as in Python's format strings, but not in a text with unpaired braces.
+    The first message may be a system message. The other messages alternate between user and assistant. Placeholders are
+    written `{{name}}` ("braces") or `{name}` ("single"). If `placeholders` is "literal", there are no placeholders.
 
     >>> prompt = Prompt(messages=(Message("user", ("Is {{document}} a {{kind}}?",)),), inputs=("document", "kind"))
     >>> prompt.filled({"document": "{{kind}}", "kind": ["bill"]})[0].text
@@ -184,7 +183,10 @@ class Prompt:
         return replace(self, messages=(*([Message("system", (text,))] if text else []), *others))
 
     def bare(self, text: str) -> "Prompt":
-        """Replace the messages by a system message. With inputs beside the document, a user message has all inputs."""
+        """Return the prompt with the system message `text` in place of all messages.
+
+        If the document is not the only input, add a user message with all inputs.
+        """
         user = "\n\n".join(f"{name}:\n{{{{{name}}}}}" for name in self.inputs)
         messages = dialogue(text, user)[: 1 if self.inputs == (DOCUMENT,) else 2]
         return replace(self, messages=messages, placeholders="braces")
@@ -215,9 +217,10 @@ class Prompt:
             yield "inputs: there is no user message; write messages: sections, and the message under ## User"
 
     def filled(self, values: Mapping[str, Any], turns: Sequence[Message] = ()) -> tuple[Message, ...]:
-        """Return the messages to send. `turns` precede the final user message, or are last if there is none.
+        """Return the messages to send, with `values` in place of the placeholders.
 
-        A document without a placeholder in a user message is appended to the final one, or becomes a new message.
+        Insert `turns` before the final user message. If no user message has a placeholder for the document, add the
+        document at the end of the final user message.
         """
         messages = [Message(message.role, tuple(self._parts(message.text, values))) for message in self.messages]
         last = [messages.pop()] if messages and messages[-1].role == "user" else []
@@ -227,7 +230,7 @@ class Prompt:
         return (*messages, *turns, *last)
 
     def constant_characters(self, *, turns: bool) -> int:
-        """Count the characters before the first placeholder. With `turns`, a user message at the end does not count."""
+        """Count the characters before the first placeholder. If `turns` is true, stop before the turns of the case."""
         last = bool(turns and self.messages and self.messages[-1].role == "user")
         messages = self.messages[: len(self.messages) - last]
         pieces = chain.from_iterable(self._pieces(message.text) for message in messages)
@@ -353,12 +356,12 @@ class ProgramUnderTest(StrictModel):
         return tuple(dict.fromkeys((*self.env, *(self.http.headers.values() if self.http else ()))))
 
     def digest(self, watched: Mapping[str, str]) -> str:
-        """Return the digest of `watched` (git blob id by path) and of the declaration without timeout and price."""
+        """Return the digest of this declaration, except price and timeout, and of `watched` (git blob ids by path)."""
         declared = self.model_dump(mode="json", exclude_defaults=True, exclude={"timeout_s", "price"})
         return digest(canonical_json([declared, dict(watched)]))
 
     def watched(self, folder: str, files: Mapping[str, str]) -> dict[str, str]:
-        """Return the blob ids of the watched `files` by path relative to `folder`, without records and prompt.md."""
+        """Return the `files` (git blob ids by path) that match a glob of `watch`, with paths relative to `folder`."""
         globs = _globs_pattern(posixpath.normpath(posixpath.join(folder, glob)) for glob in self.watch)
         paths = {posixpath.relpath(path, folder or "."): path for path in files if globs.fullmatch(path)}
         return {name: files[path] for name, path in sorted(paths.items()) if not _NOT_WATCHED.fullmatch(name)}
@@ -475,7 +478,7 @@ class FrontMatter(BaseModel):
 
 
 def checked_prompt(text: str, front: FrontMatter, prompt: Prompt, path: Path) -> Prompt:
-    """Check and return a prompt. A program's digest includes its watched files. Raise ComponentError for a fault."""
+    """Return the prompt with the digest of its program, if any. Raise ComponentError if the prompt has a fault."""
     _refuse_unfilled(text, front, prompt, path)
     if front.program is not None:
         prompt = replace(prompt, program=_digest_of(front.program, prompt, path))
@@ -499,7 +502,7 @@ def _digest_of(program: ProgramUnderTest, prompt: Prompt, path: Path) -> str:
 
 
 def _refuse_unfilled(text: str, front: FrontMatter, prompt: Prompt, path: Path) -> None:
-    """Raise ComponentError if a `{{braces}}` prompt has a placeholder outside of code that would be sent unfilled."""
+    """Raise ComponentError if text like a placeholder would be sent unfilled. Code in Markdown is not checked."""
     if prompt.placeholders != "braces":
         return
     unfilled = []
@@ -524,10 +527,7 @@ def _refuse_unfilled(text: str, front: FrontMatter, prompt: Prompt, path: Path) 
 
 
 def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[FrontMatter, Prompt]:
-    """Return the front matter and the prompt of a prompt.md. Raise ComponentError if it is invalid.
-
-    For a program, the digest in the prompt does not cover the watched files.
-    """
+    """Return the front matter and the prompt of a prompt.md. Raise ComponentError if the file is invalid."""
     values, body = parse_front_matter(text, path, ComponentError, depth=depth)
     if "version" not in values:
         raise ComponentError(f"no version in the front matter of {path}; add a line such as version: 1.0.0")

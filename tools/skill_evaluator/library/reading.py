@@ -15,7 +15,7 @@ from skill_evaluator.files import SizeLimit, StrictModel, read_text
 
 
 class ConfinedFolder:
-    """A folder that links must not leave, unless `follow_links` is true."""
+    """A folder whose links must not lead out of it, unless `follow_links` is true."""
 
     def __init__(self, folder: Path, error: type[SkillEvaluatorError], *, follow_links: bool | None = None) -> None:
         self._folder = folder
@@ -171,7 +171,7 @@ def _expanded_size(node: Any, depth: int, sizes: dict[int, tuple[int, int]]) -> 
 
 
 def json_value(value: Any) -> Any:
-    """Convert a value that was parsed `as_written` to JSON: `true` is a boolean, `yes` a text, and 3.0 is 3."""
+    """Convert a value from `parse_yaml(as_written=True)` to JSON: `true` is a boolean, `yes` a text, and 3.0 is 3."""
     if isinstance(value, dict):
         return {str(key): json_value(inner) for key, inner in value.items()}
     if isinstance(value, list):

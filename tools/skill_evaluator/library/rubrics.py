@@ -191,11 +191,11 @@ class RubricText:
 
     @property
     def has_levels(self) -> bool:
-        """Whether it is in the JSON form with the levels of one criterion."""
+        """Whether the file is a list of levels for one criterion, as in `RubricLevels`."""
         return isinstance(self.value, dict) and "levels" in self.value
 
     def line(self, path: Place) -> int:
-        """Return the line number of a path in the value, else of its nearest parent, else 1."""
+        """Return the line number of a path in the file, or of its nearest parent that has a line number, or 1."""
         names = tuple(map(str, path))
         return next((self.lines[names[:end]] for end in range(len(names), 0, -1) if names[:end] in self.lines), 1)
 

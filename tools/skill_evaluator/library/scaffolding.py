@@ -144,7 +144,7 @@ _LIKELY = ("output", "answer", "response", "result")
 
 
 def fitting_parts(folder: Path, limits: SafetyLimits) -> list[str]:
-    """Return references to `$defs` that all ground truths satisfy, or [] if schema.json itself has constraints."""
+    """Return references to `$defs` that accept all ground truths, or [] if the root of schema.json has constraints."""
     path = folder / "schema.json"
     try:
         schema = read_json(path, limit=limits.size_of("schema_bytes"))
@@ -159,7 +159,7 @@ def fitting_parts(folder: Path, limits: SafetyLimits) -> list[str]:
 
 
 def declarations(folder: Path, pointer: str | None, limits: SafetyLimits) -> str | None:
-    """Return a datasets.json with the schema `pointer` and rules for text fields, or None if it would have neither."""
+    """Return a datasets.json with `pointer` as schema and rules for text fields. Return None if it would be empty."""
     truths = _truths_of(folder, limits)
     dataset: dict[str, Any] = {"schema": pointer} if pointer else {}
     with suppress(SkillEvaluatorError):  # reported by lint

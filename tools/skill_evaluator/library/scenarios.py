@@ -93,7 +93,7 @@ def family_paths(config_dir: Path, family: str | None) -> list[Path]:
 
 
 def new_family(config_dir: Path, family: str) -> Path:
-    """Return the folder for a new family. Raise ConfigError if it exists or if `family` is not a valid name."""
+    """Return the folder for a new family of scenarios. Raise ConfigError if it exists or if the name is not valid."""
     if not is_component_name(family):
         raise ConfigError(f"--family '{family}' cannot be a family's name ({NAME_RULE})")
     folder = config_dir / "scenarios" / family
@@ -121,10 +121,10 @@ def named_scenarios(config_dir: Path, names: Iterable[str]) -> list[str]:
 
 
 def apply_scenario(component: Component, config_dir: Path, scenario: str | None) -> Component:
-    """Return the component under a scenario, or unchanged if it is None. Raise ConfigError if it cannot be applied.
+    """Put the component's prompt into a scenario. If `scenario` is None, return the component unchanged.
 
-    `SCHEMA_ALONE` replaces the prompt by the schema. For multiple choice, it replaces the prompt by one sentence. For a
-    plain prompt of another format without a schema, it removes the prompt.
+    The scenario `SCHEMA_ALONE` replaces the prompt by the schema, or for multiple choice by one sentence. If a SKILL.md
+    has no schema, the prompt is removed. Raise ConfigError if the scenario cannot be applied.
     """
     if scenario is None:
         return component

@@ -158,7 +158,7 @@ class CaseRows:
 
     @property
     def output(self) -> Output | None:
-        """The output type of the ground truths: "json" or "text". None if there are none and no `columns.fields`."""
+        """The output type of the ground truths, "json" or "text". If the type cannot be inferred, it is None."""
         cells = [cell for _, _, row in self.rows if not _is_blank(cell := self._truth_cell(row))]
         if self.columns.fields or not all(isinstance(cell, str) for cell in cells):
             return "json"
@@ -208,7 +208,7 @@ class CaseRows:
         return {name: value for name, value in row.items() if name not in used and value not in (None, "")}
 
     def with_values(self, location: str, row: Row, structured: Collection[str]) -> Row:
-        """Parse the JSON in inputs, turns and `structured` of a CSV row. Return a row of another format unchanged."""
+        """Parse the JSON cells of a CSV row: `inputs`, `turns` and the columns in `structured`. Return the new row."""
         if self.path.suffix not in _SEPARATORS:
             return row
         names = {_INPUTS, TURNS, *structured} & row.keys() - set(self.columns.named)

@@ -272,7 +272,7 @@ def component_with(component: Component, earlier: PromptRun) -> tuple[Component,
 
 
 def find_prompt(component: Component, earlier: PromptRun) -> CommittedPrompt:
-    """Find an `earlier` run's prompt in git, preferably at its version. Raise ComponentError if no commit has it."""
+    """Find an `earlier` run's prompt in the commits of git. Raise ComponentError if no commit has the prompt."""
     _refuse_program(component, earlier.skill_version)
     name = f"component '{component.name}' {earlier.skill_version}"
     try:
@@ -300,9 +300,10 @@ def find_prompt(component: Component, earlier: PromptRun) -> CommittedPrompt:
 
 
 def component_at(component: Component, ref: str) -> tuple[Component, str]:
-    """Return the component with its prompt and version at the commit `ref`, and the full commit id.
+    """Return the component with the prompt and version that it had at the commit `ref`, and the full commit id.
 
-    Raise ComponentError if the commit is unknown, or if it has no lower version with the same schema and output type.
+    Raise ComponentError if the commit is unknown, if the version at the commit is not lower than the current version,
+    or if the schema or the output type has changed since the commit.
     """
     repository = Repository(component.files[0])
     commit = repository.commit(ref)

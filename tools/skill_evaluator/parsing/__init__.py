@@ -82,8 +82,8 @@ _SYNTAX_ERRORS: tuple[tuple[NotJson, re.Pattern[str]], ...] = (  # searched outs
 def parse_output(text: str, output: Output, options: Sequence[str] = (), expected: Expected = ANY_VALUE) -> Parsed:
     """Parse one output as JSON, choice or text; never raises. `options` are the options of a multiple-choice case.
 
-    If the text is not JSON as a whole, `expected` selects the candidates in it. The last in a fence tagged `json` is
-    taken, else the last in any fence, else the last of all.
+    If the text is not JSON as a whole, return the last object or array in the text that `expected` allows. Objects and
+    arrays in code fences take precedence, most of all in fences with the tag `json`.
 
     >>> parse_output('Here it is: {"total": 9}', "json").value
     {'total': 9}
@@ -246,7 +246,7 @@ _END_MARKS = ".,;:! \"'“”‘’()[]{}"
 
 
 class _Options(NamedTuple):
-    """The letters of the options, and the letter of each unambiguous option text (normalized), longest text first."""
+    """The letters of a question's options, and each letter by the normalized text of its option, longest text first."""
 
     letters: str
     by_text: Mapping[str, str]
@@ -255,12 +255,14 @@ class _Options(NamedTuple):
 def read_choice(text: str, options: Sequence[str]) -> Parsed:
     """Parse the letter of the option that an answer chooses, or classify the problem. Never raise an error.
 
-    The first rule that finds a letter decides. If it finds several, they are `ambiguous`; no letter of an option is
-    `no_option`. `whole`: the answer is only a letter («(c)»), an option's text or both («C) Paris»). `stated`: the last
-    statement counts («The answer is C», «I choose C», «\\boxed{C}», `"answer": "C"`). `line`: of the lines that are
-    only a letter, an option's text or both, the last counts; they are `ambiguous` if they name all options. Without
-    such a line, a letter at the beginning of lines counts if it is the only one. `option_text`: the answer contains an
-    option's text.
+    These rules are tried in order, until one of them finds a letter:
+
+    - `whole`: The answer is only a letter («(c)»), an option's text or both («C) Paris»).
+    - `stated`: The last statement of a choice («The answer is C», «I choose C», «\\boxed{C}», `"answer": "C"`).
+    - `line`: The last line that is only a letter, an option's text or both, or else the only letter that begins a line.
+    - `option_text`: The answer contains an option's text.
+
+    If the rule finds several letters, the problem is `ambiguous`. If no option has the letter, it is `no_option`.
 
     >>> read_choice("A is tempting. Final answer: **C**", ("Lyon", "Nice", "Paris"))
     Parsed(value='C', form='stated', problem=None, several=False)
@@ -309,9 +311,9 @@ def _folded(text: str) -> str:
 
 
 def _only_option(text: str, options: _Options) -> set[str]:
-    """Return the letters in a text that is only a letter, an option's text or both; else an empty set.
+    """Return the letter in a text that is only a letter, an option's text or both. Otherwise return an empty set.
 
-    The letter need not be that of an option. A letter with the text of another option gives two letters.
+    If the text has a letter and the text of a different option, return both letters.
     """
     if len(text) > max(map(len, options.by_text), default=0) + 100:
         return set()

@@ -70,7 +70,7 @@ class _Evaluator(_OfGitHub):
 
     @property
     def fault(self) -> str:
-        """The reason why the evaluator or a part of it has no effect. It is "" if all parts have an effect."""
+        """The reason why this evaluator or one of its keys has no effect. It is "" if all keys have an effect."""
         if self.string is None:
             return f"a model grades it; {_SENTENCE}" if self.llm is not None or self.uses else _NO_TEXT
         kind, *ignored = [*self.string.texts, *(self.string.model_extra or ())] or [""]
@@ -97,7 +97,7 @@ class _Rule(NamedTuple):
     text: str
 
     def check(self, values: Mapping[str, str], path: Path) -> dict[str, Any] | None:
-        """Return the check of a test, with variables replaced by `values`, or None if every output would pass."""
+        """Return the check for a test with these `values` of variables. Return None if every output would pass."""
         size = sum(len(values.get(name, "")) for name in _VARIABLE.findall(self.text))
         if size > _MAX_TEXT:
             raise ComponentError(f"{path}: the values for evaluator {self.id} have more than {_MAX_TEXT:,} characters")

@@ -197,7 +197,7 @@ class _Configuration:
         return rows, None
 
     def _checks_of(self, asserts: Any, texts: Mapping[str, str]) -> tuple[list[dict[str, Any]], Any]:
-        """Return (checks of a test's asserts, schema). The schema is that of the last `is-json` with one, else None."""
+        """Return the checks of a test's asserts, and the last schema in its `is-json` asserts, or None."""
         checks: dict[str, dict[str, Any]] = {}
         digests: dict[str, str] = {}
         schema = None
@@ -289,7 +289,7 @@ class _Configuration:
                 self.leave("entry of tests", "a file of tests has an element that is not a test")
 
     def _refuse_changes(self, test: Mapping[str, Any], options: Mapping[str, Any], default: Mapping[str, Any]) -> None:
-        """Raise ValueError if a test changes the prompt or output. `default` has the options of defaultTest."""
+        """Raise ValueError if a test has a key that changes the prompt or the output, such as `transform`."""
         for name in ("prefix", "suffix"):
             if options.get(name) and options[name] != default.get(name):
                 raise ValueError(f"its options.{name} changes the prompt or the output; set it in defaultTest")
@@ -318,7 +318,7 @@ class _Configuration:
             yield {name: _filled(text, texts) for name, text in texts.items()}
 
     def models(self) -> dict[str, Any]:
-        """Return the first model and its parameters, {} without providers. Raise ComponentError if none is a model."""
+        """Return the first model in `providers` and its parameters, or {} if there are no providers."""
         hints: dict[str, Any] = {}
         refused = []
         for number, entry in enumerate(as_list(self.content.get("providers", self.content.get("targets")))):
@@ -501,7 +501,7 @@ def _rendered(value: Any, texts: Mapping[str, str]) -> Any:
 
 
 def _odd_template(text: str) -> str | None:
-    """Return the beginning of the first template that is not a plain variable. Return None if there is none."""
+    """Return the beginning of the first Nunjucks template other than `{{name}}`. Return None if there is none."""
     match = _TEMPLATE.search(_VARIABLE.sub("", text))
     return match and match[0]
 

@@ -326,7 +326,7 @@ def _descriptions(tree: FileTree, cases: _Cases) -> dict[str, tuple[str, str]]:
 
 
 def _owner(path: str, skill_name: Any, names: Mapping[str, str], skill_of_name: Mapping[str, str]) -> str | None:
-    """Return the skill of a query file by folder or `skill_name`, or else the only skill. Return None if unknown."""
+    """Return the skill that a file such as trigger-eval.json tests. Return None if the skill is unknown."""
     folders = [str(folder) for folder in PurePosixPath(path).parents][:-1]
     owners = [names[folder] for folder in folders if folder in names]
     names_of_file = (posixpath.basename(posixpath.dirname(path)), skill_name)
@@ -338,7 +338,7 @@ def _owner(path: str, skill_name: Any, names: Mapping[str, str], skill_of_name: 
 
 
 def _add_queries(cases: _Cases, path: str, rows: list[Any], owner: str | None, names: Mapping[str, str]) -> None:
-    """Add the queries of a file to `cases`. `owner` is the file's skill, and `names` maps skill names to choices."""
+    """Add a case for each row of a file such as trigger-eval.json. `owner` is the skill that the file tests."""
     of_all = owner is None and any(isinstance(_first(row, _CALLED), str) for row in rows)
     stem = PurePosixPath(path).stem
     start = _case_id({"id": owner}, stem)
@@ -358,7 +358,7 @@ def _add_queries(cases: _Cases, path: str, rows: list[Any], owner: str | None, n
 
 
 def _expected_skill(row: Row, owner: str | None, names: Mapping[str, str], *, of_all: bool) -> dict[str, Any]:
-    """Return {"equals": skill or None} or {"not_equals": skill}. Raise ValueError if a query names no skill."""
+    """Return the check for the skill that the model chooses. Raise ValueError if the expected skill is unknown."""
     fires, skill = row.get("should_trigger"), _first(row, _CALLED)
     if isinstance(skill, str):
         if skill not in names:

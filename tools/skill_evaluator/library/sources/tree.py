@@ -122,13 +122,13 @@ def skipped(kind: str, reason: str, count: int = 1) -> str:
 
 
 class SkipCollector(defaultdict[tuple[str, str], list[str]]):
-    """The names of skipped parts by (kind, reason); the name is empty for a part that has none."""
+    """The names of unused parts of a source, by (kind of part, reason). A part without a name has the name ""."""
 
     def __init__(self) -> None:
         super().__init__(list)
 
     def left_out(self) -> Iterator[str]:
-        """Yield one line per kind and reason. The first names follow the reason in brackets."""
+        """Yield one line for each kind of part and reason, with the number of parts and their first names."""
         for (kind, reason), names in self.items():
             # `#3` is a name, not a count
             examples = listed([f"#{name}" if name.isdigit() else name for name in dict.fromkeys(filter(None, names))])
@@ -139,7 +139,7 @@ class SkipCollector(defaultdict[tuple[str, str], list[str]]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceComponent:
-    """A component as read from a file of any format."""
+    """A component as declared in its source, in any format."""
 
     path: str  # the file that people edit
     files: tuple[str, ...]  # all files of the prompt
@@ -149,10 +149,10 @@ class SourceComponent:
     schema: Mapping[str, Any] | None = None
     checks: tuple[DeclaredCheck, ...] = ()
     cases: CaseRows = field(default_factory=CaseRows)  # values have the keys of cases.jsonl
-    left_out: tuple[str, ...] = ()  # one line per kind and reason
+    left_out: tuple[str, ...] = ()  # one line per kind of unused part and reason
     hints: Mapping[str, Any] = field(default_factory=dict)  # the intended `model`, and its parameters by name
     program: ProgramUnderTest | None = None
-    formerly: tuple[str, ...] = ()
+    formerly: tuple[str, ...] = ()  # earlier names
 
 
 def semver_of(text: str) -> str | None:
@@ -168,7 +168,7 @@ def semver_of(text: str) -> str | None:
 
 
 def sent_as_written(texts: Iterable[str], filled: Collection[str] = ()) -> Iterator[str]:
-    """Yield a line per command (!`…`) and per placeholder that is not in `filled`. Both are sent unchanged."""
+    """Yield a line for each text such as !`date` or {{name}} that is sent unchanged. Skip the names in `filled`."""
     counts = Counter(placeholder for text in texts for placeholder in dict.fromkeys(_SENT.findall(text)))
     for placeholder, count in counts.items():
         if placeholder.strip("{} ") not in filled:
@@ -205,7 +205,7 @@ def as_text(value: Any) -> str:
 
 
 def faultless(prompt: Prompt, path: Path) -> Prompt:
-    """Return the prompt unchanged. Raise ComponentError for its first fault, too many inputs or a reserved name."""
+    """Return the prompt unchanged. Raise ComponentError if it has a fault, too many inputs or a reserved input name."""
     if TURNS in prompt.inputs:
         raise ComponentError(f"{path}: the name '{TURNS}' is reserved for earlier turns; rename the variable")
     if len(prompt.inputs) > _MAX_INPUTS:

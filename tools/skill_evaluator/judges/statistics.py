@@ -268,8 +268,7 @@ def trust_of(table: Floats, bar: float = BAR, weighting: Weighting = "nominal") 
     """Decide whether to trust a judge by κ. `table` has the counts of verdicts (rows) by human label (columns).
 
     If the whole 95 % interval of κ is at the bar or above, trust the judge. If the whole interval is below the bar, do
-    not trust the judge. Otherwise estimate how many further labels would decide, if all shares in the table stay the
-    same.
+    not trust the judge. Otherwise estimate how many more labels would decide, if the shares in the table stay the same.
     """
 
     def decide(labels: int) -> bool | None:
@@ -287,7 +286,7 @@ def spearman(x: Sequence[float], y: Sequence[float]) -> Estimate:
     """Return Spearman's rank correlation ρ, from −1 to 1, and its 95 % interval.
 
     Value and interval are None for fewer than four pairs of values, or if one variable is constant. The interval is
-    computed on Fisher's z scale by Bonett and Wright 2000 (doi:10.1007/BF02294183).
+    computed on Fisher's z scale (Bonett and Wright 2000, doi:10.1007/BF02294183).
     """
     n = len(x)
     if n < 4 or len(set(x)) < 2 or len(set(y)) < 2:

@@ -169,9 +169,8 @@ def pair_biases(units: Sequence[Unit], own_models: Collection[str]) -> list[resu
     """Return the biases of a judge on labelled pairs. Skip undefined biases. `own_models`: models of its family.
 
     `position` is the share of verdicts for the output shown first, minus the share for the second output. `length` is
-    the judge's preference for the longer output, minus people's preference for it. `self_preference` is the judge's
-    preference for the output of its own family, minus people's preference for it. `noise` is the share of pairs of
-    replicates that differ.
+    the judge's preference for the longer output, minus people's preference for it. `self_preference` is the same
+    difference for the output of the judge's own family. `noise` is the share of pairs of replicates that differ.
     """
     longer, own_family = list[tuple[Unit, int]](), list[tuple[Unit, int]]()
     for unit in units:

@@ -174,7 +174,7 @@ class Unit:
     """A labelled item: its human labels (`people`) and a judge's verdicts on one criterion or dimension.
 
     `requests` has a list of verdicts for each order of the two outputs. `verdict` combines the orders: for example, it
-    is "tie" if the judge prefers another output in each order. It is None if an order has no usable verdict.
+    is "tie" if the judge prefers a different output in each order. It is None if an order has no usable verdict.
     """
 
     line: LabelledPair | ScoredItem | None = None

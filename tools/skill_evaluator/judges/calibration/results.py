@@ -61,10 +61,10 @@ class LabelAgreement(FrozenModel):
 
 
 class BiasResult(FrozenModel):
-    """The bias of a judge's verdicts from one cause, such as `position` or a probe. `shift` is 0 if there is no bias.
+    """The bias of a judge's verdicts from one cause, for example `position`. `shift` is 0 if there is no bias.
 
-    For a probe, `shift` is the mean change of the verdicts, as a share of the scale. `present` says whether the
-    interval of `shift` excludes 0. It is null if there is no interval.
+    If the cause is a text that was appended to outputs (a probe), `shift` is the mean change of the verdicts as a share
+    of the scale. `present` says whether the interval of `shift` excludes 0. It is null if there is no interval.
     """
 
     bias: Label

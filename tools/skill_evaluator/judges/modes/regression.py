@@ -266,7 +266,7 @@ class DimensionResult(FrozenModel):
 
     `by_order` has the majority verdict of the replicates in each order, or null if the order has no usable output. The
     `verdict` is `uncertain` unless both orders have the same verdict. Exception: if only one order is usable, a
-    regression of high impact counts. `confidence` is the share of replicates with the `verdict`. It is at most 0.5 if
+    regression of high impact counts. `confidence` is the share of replicates with this verdict, or at most 0.5 if
     uncertain.
     """
 

@@ -65,7 +65,7 @@ class PanelResult(FrozenModel):
     """The combined result of several judges.
 
     `agreement` is the share of verdicts on which all judges agree. Scores agree if they differ by less than 1. If the
-    judges compare two outputs, only the overall winner counts.
+    judges compare two outputs, `agreement` considers only the overall winner.
     """
 
     figures: Mapping[Label, Estimate] = {}  # mean score or output 1's win rate by criterion, or share by ship decision

@@ -92,7 +92,7 @@ _HARMLESS = "‹"  # replaces the `<` of a tag in a judged text
 
 
 def mark_of(seed: int, item_digest: str) -> str:
-    """Return a hash for the tags around the judged texts of an item. A text cannot forge the tags without the hash."""
+    """Return a hash for the tags around an item's judged texts, so that no text can contain forged tags."""
     return hashlib.sha256(f"{seed}/{item_digest}".encode()).hexdigest()[:_MARK_DIGITS]
 
 

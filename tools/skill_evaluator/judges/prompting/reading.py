@@ -108,7 +108,7 @@ def _without_escapes(text: str) -> str:
 def read_criteria(
     answer: str | Unscored, criteria: Sequence[str], judged: Sequence[str]
 ) -> dict[str, Mapping[str, Any] | Unscored]:
-    """Return the JSON object for each criterion, or the reason if it is missing. Skip copies from `judged` texts."""
+    """Return the JSON object of each criterion, or the reason if it is missing. Skip objects that `judged` contains."""
 
     def check(value: Any) -> Mapping[str, Any] | Unscored:
         written = value.get("criteria") if isinstance(value, dict) else None
@@ -140,8 +140,7 @@ def read_judgement(
     """Return the fields of a `Judgement` on one criterion from `members`, the judge's JSON object.
 
     If the judgement is unusable, return only the reason (`unscored`) and a `detail`. `decision` is the key of the score
-    or winner, and `evidence` has the keys of the evidence. `quotes` counts the pieces of evidence that quote one of
-    `texts`.
+    or winner, and `evidence` has the keys of the evidence. `quotes` counts the pieces of evidence that quote a text.
     """
     if isinstance(members, Unscored):
         return {"unscored": members.reason, "detail": members.detail}

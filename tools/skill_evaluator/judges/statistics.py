@@ -66,7 +66,7 @@ def rate(successes: int, n: int) -> Estimate:
 
 
 def mean_within(values: Sequence[float], low: float = 0.0, high: float = 1.0) -> Estimate:
-    """Return the mean of values in [low, high], one per unit, with its interval, which is None if n < 2."""
+    """Return the mean of independent values in [low, high]. The interval is None for fewer than two values."""
     n, width = len(values), high - low
     bounds = unit_interval([(value - low) / width for value in values])
     ci95 = None if bounds is None else (low + width * bounds[0], low + width * bounds[1])
@@ -89,15 +89,13 @@ def difference(minuend: Estimate, subtrahend: Estimate) -> Estimate:
 
 
 def corrected_rate(reported: Estimate, sensitivity: Estimate, specificity: Estimate) -> Estimate | None:
-    """Correct a reported rate for the judge's errors: (reported + TNR − 1) ÷ (TPR + TNR − 1).
+    """Correct a reported rate for the errors of a judge. Return None if one of the three rates is undefined.
 
-    The value is clipped to [0, 1]. `sensitivity` (TPR) is the share of known positives that the judge reports,
-    `specificity` (TNR) the share of known negatives that it does not report. Return None if one of the three rates is
-    undefined. If TPR + TNR ≤ 1, return an estimate with the value None.
+    TPR is the `sensitivity`: the share of known positives that the judge reports. TNR is the `specificity`: the share
+    of known negatives that the judge does not report. The corrected rate is (reported + TNR − 1) ÷ (TPR + TNR − 1),
+    clipped to [0, 1]. If TPR + TNR ≤ 1, the corrected rate has no value.
 
-    Rogan and Gladen 1978 (doi:10.1093/oxfordjournals.aje.a112510). The interval is a bootstrap: each rate is drawn from
-    Beta(count + ½, n − count + ½). A draw with TPR + TNR ≤ 1 gives a uniform value in [0, 1]. The interval is widened
-    until it contains the value, begins at most at 1 − u and ends at least at u, with u = `stats.unseen_share(n)`.
+    Rogan and Gladen 1978 (doi:10.1093/oxfordjournals.aje.a112510). The interval is a bootstrap of the three rates.
 
     >>> true = corrected_rate(rate(30, 100), rate(45, 50), rate(90, 100))
     >>> round(true.value, 3), [round(bound, 2) for bound in true.ci95]
@@ -136,11 +134,10 @@ class PositionBias(NamedTuple):
 
 
 def position_bias(in_order: Sequence[Hashable], swapped: Sequence[Hashable]) -> PositionBias:
-    """Return the position bias in verdicts on the same pairs, judged in both orders.
+    """Return the position bias in verdicts on the same pairs in both orders. `PositionBias` explains the figures.
 
-    A verdict is 1 or 2 (the better output), None (unparseable) or any other value (a tie). `in_order` shows output 1
-    first, `swapped` output 2. Intervals are over pairs, because the two verdicts on a pair depend on each other. Zheng
-    et al. 2023 (arXiv 2306.05685), 3.3.
+    A verdict is 1 or 2 (the better output), None (unparseable) or any other value (a tie). Output 1 is shown first in
+    `in_order`, output 2 in `swapped`. Reference: Zheng et al. 2023 (arXiv 2306.05685), section 3.3.
 
     >>> bias = position_bias([1, 1, 2, 1], [2, 1, 2, 2])
     >>> bias.flips.value, bias.picks_first.value, bias.lean.value
@@ -180,9 +177,9 @@ def repeatability(repeats: Iterable[Sequence[Hashable]]) -> Estimate:
 
 
 def own_noise(units: Iterable[Iterable[Sequence[Hashable]]]) -> Estimate | None:
-    """Return the share of pairs of outputs for the same request that differ. Return None if no request was repeated.
+    """Return the share of pairs of replicates that differ. Return None if no request has two replicates.
 
-    A unit has the outputs of all its requests, such as both orders of a pair, because these depend on each other.
+    A unit is an item. It has a list of replicates for each request, for example for each of two orders.
 
     >>> noise = own_noise([[[1, 1], [1, 2]], [[2, 2], [2, 2]]])
     >>> noise.value, noise.n
@@ -205,16 +202,13 @@ def confusion(rows: Sequence[Hashable], columns: Sequence[Hashable], categories:
 
 
 def cohen_kappa(table: Floats, weighting: Weighting = "nominal") -> Estimate:
-    """Return κ = 1 − Σ v p ÷ Σ v p_row p_column of a table of counts, with its 95 % interval.
+    """Return Cohen's κ of a table of counts, with its 95 % interval. Rows and columns are the categories of two raters.
 
-    p is a count as a share of n, the sum of the table. v is the weight of a disagreement: 1 (nominal), or the distance
-    between two ordered categories (linear). Range −1 to 1, 1 is best, 0 is chance; undefined for an empty table and if
-    both raters always chose the same category.
+    κ is from −1 to 1: 1 is full agreement, 0 is agreement by chance. With linear weighting, a disagreement counts by
+    the distance of the two categories. κ is None for an empty table, and if both raters always chose the same category.
 
     Cohen 1960 (doi:10.1177/001316446002000104) and 1968 (doi:10.1037/h0026256). The interval is computed on Fisher's z
-    scale. Its error is √(s² + d²): s is the standard error by Fleiss, Cohen and Everitt 1969 (doi:10.1037/h0028106), d
-    the effect on κ if half a unit changes from agreement to full disagreement. If κ is ±1, the width is the effect if
-    the share `stats.unseen_share(n)` of the units changes.
+    scale, with the standard error of Fleiss, Cohen and Everitt 1969 (doi:10.1037/h0028106).
     """
     import numpy as np
 
@@ -234,7 +228,7 @@ def cohen_kappa(table: Floats, weighting: Weighting = "nominal") -> Estimate:
     margins = (weights @ column_shares)[:, None] + (row_shares @ weights)[None, :] - 2 * expected
     influence = (observed * margins / expected - (weights - observed)) / expected
     variance = float((shares * influence**2).sum() - (shares * influence).sum() ** 2) / n
-    error = math.hypot(max(0.0, variance) ** 0.5, max_change / 2 / round(n))
+    error = math.hypot(max(0.0, variance) ** 0.5, max_change / 2 / round(n))  # adds the effect of half a unit
     return _on_fisher_scale(value, Z * error / (1.0 - value * value), round(n))
 
 
@@ -271,10 +265,10 @@ class Trust(FrozenModel):
 
 
 def trust_of(table: Floats, bar: float = BAR, weighting: Weighting = "nominal") -> Trust:
-    """Decide whether to trust a judge by the 95 % interval of κ of a confusion table [judge, people].
+    """Decide whether to trust a judge by κ. `table` has the counts of verdicts (rows) by human label (columns).
 
-    The judge is trusted if the whole interval is at the bar or above, not trusted if all of it is below, and undecided
-    otherwise. `more_labels` assumes that the shares stay the same.
+    If the whole 95 % interval of κ is at the bar or above, trust the judge. If the whole interval is below the bar, do
+    not trust the judge. Otherwise estimate how many more labels would decide, if the shares in the table stay the same.
     """
 
     def decide(labels: int) -> bool | None:
@@ -291,9 +285,8 @@ def trust_of(table: Floats, bar: float = BAR, weighting: Weighting = "nominal") 
 def spearman(x: Sequence[float], y: Sequence[float]) -> Estimate:
     """Return Spearman's rank correlation ρ, from −1 to 1, and its 95 % interval.
 
-    Both are None for fewer than four pairs of values or if one variable is constant. The interval is computed on
-    Fisher's z scale with the standard error √((1 + ρ² ÷ 2) ÷ (n − 3)): Bonett and Wright 2000 (doi:10.1007/BF02294183).
-    If ρ is ±1, use the interval of the nearest other ρ (two neighbouring ranks exchanged), and extend it to include ρ.
+    Value and interval are None for fewer than four pairs of values, or if one variable is constant. The interval is
+    computed on Fisher's z scale (Bonett and Wright 2000, doi:10.1007/BF02294183).
     """
     n = len(x)
     if n < 4 or len(set(x)) < 2 or len(set(y)) < 2:
@@ -301,7 +294,7 @@ def spearman(x: Sequence[float], y: Sequence[float]) -> Estimate:
     from scipy.stats import spearmanr
 
     value = min(1.0, max(-1.0, float(spearmanr(x, y).statistic)))
-    nearest = 1.0 - 12.0 / (n * (n * n - 1))
+    nearest = 1.0 - 12.0 / (n * (n * n - 1))  # the largest ρ below 1: two neighbouring ranks are exchanged
     step = Z * math.sqrt((1.0 + value * value / 2.0) / (n - 3))
     low, high = _on_fisher_scale(max(-nearest, min(nearest, value)), step, n).ci95 or (value, value)
     return Estimate(value=value, ci95=(min(low, value), max(high, value)), n=n)

@@ -166,7 +166,12 @@ def _confidence(units: Sequence[Unit]) -> results.MeanConfidence | None:
 
 
 def pair_biases(units: Sequence[Unit], own_models: Collection[str]) -> list[results.BiasResult]:
-    """Return the biases of a judge on labelled pairs, without undefined ones. `own_models`: models of its family."""
+    """Return the biases of a judge on labelled pairs. Skip undefined biases. `own_models`: models of its family.
+
+    `position` is the share of verdicts for the output shown first, minus the share for the second output. `length` is
+    the judge's preference for the longer output, minus people's preference for it. `self_preference` is the same
+    difference for the output of the judge's own family. `noise` is the share of pairs of replicates that differ.
+    """
     longer, own_family = list[tuple[Unit, int]](), list[tuple[Unit, int]]()
     for unit in units:
         if isinstance(unit.line, LabelledPair) and unit.requests:
@@ -202,7 +207,12 @@ def _win_share(winner: object, output: int) -> float:
 def score_biases(
     criterion: str, units: Sequence[Unit], highest: int, own_models: Collection[str]
 ) -> list[results.BiasResult]:
-    """Return the biases of a judge on scored outputs, without undefined ones. `own_models`: models of its family."""
+    """Return the biases of a judge on scored outputs. Skip undefined biases. `own_models`: models of its family.
+
+    An error is the judge's score minus the human score. `leniency` is the mean error, as a share of the scale. `length`
+    is Spearman's ρ of output length and error. `self_preference` is the mean error on outputs of the judge's own
+    family, minus the mean error on other outputs. `noise` is the share of pairs of replicates that differ.
+    """
     scored = [(unit, unit.line) for unit in units if unit.verdict is not None and isinstance(unit.line, ScoredItem)]
     lengths = [(len(item.output), unit.verdict - unit.label) for unit, item in scored if item.output is not None]
     gaps: dict[bool, list[float]] = {True: [], False: []}
@@ -232,10 +242,11 @@ def _bias_rows(
 
 
 def with_probe(name: str, labels: Labels) -> Labels:
-    """Return copies of the labels, with the text of a probe after one output of each label.
+    """Copy the labels, and append the text of the probe `name` to one output of each copy.
 
-    In a pair this is the output that people did not prefer (output 1 of a tie). The ids of the copies end in `/` and
-    the probe's name. JSON outputs and pairs without `human` are skipped. Raise JudgeError for an unknown probe.
+    A probe is a text that should not change a verdict. In a pair, it follows the output that people did not prefer. If
+    people chose a tie, it follows output 1. Skip JSON outputs, and pairs without an overall preference. Raise
+    JudgeError for an unknown `name`.
     """
     if name not in PROBES:
         raise JudgeError(f"no probe '{name}' {nearest(name, PROBES)}")
@@ -270,7 +281,7 @@ def probe_biases(
 
 
 def _values_by_item(units: Iterable[Unit]) -> dict[str, float]:
-    """Return the score by item id; for a pair, the preference (0 to 1) for the output that `with_probe` changes."""
+    """Return each item's score by id. For a pair, it is the share of wins of the output that people did not prefer."""
     return {
         unit.line.id: unit.verdict if isinstance(unit.line, ScoredItem) else _preference(unit, _worse_output(unit.line))
         for unit in units
@@ -306,7 +317,10 @@ def detection_of(pairs: Sequence[CorruptedPair], judged: Sequence[regression.Pai
 
 
 def batch_result(judge: regression.JudgeRegressions, labels: Labels, bar: float) -> results.JudgeResult:
-    """Measure a judge's verdicts on a batch of which some pairs are labelled. Raise JudgeError if no label counts."""
+    """Compare a judge's verdicts on a batch of pairs with human labels. `bar`: minimum κ for trust.
+
+    Raise JudgeError if no verdict has a label.
+    """
     model_id = judge.judge.model_id
     if judge.unusable is not None:
         return results.JudgeResult(judge=model_id, unusable=judge.unusable, record=judge.judge)
@@ -395,7 +409,7 @@ def alerts_of(
 def _measured_errors(
     judge: judging.JudgeRecord, prompts: Sequence[PromptIdentity], calibration: results.JudgeCalibration | None
 ) -> tuple[Mapping[str, results.DimensionDetection], str]:
-    """Return the judge's detection by dimension, and the reason why other dimensions have none."""
+    """Return the results of the judge's corruption test by dimension, and a text that explains missing dimensions."""
     if calibration is None or calibration.judging is None:
         return {}, "name the results of `judge calibrate --corrupt N` as policy.judge.calibration in settings.yaml"
     measured = {(one.judge, one.record.settings): one.detection for one in calibration.judges if one.record}

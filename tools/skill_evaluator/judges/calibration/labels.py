@@ -171,11 +171,10 @@ def _unique_lines(path: Path, check: Callable[[Any], LineT]) -> Iterator[tuple[i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """An item with its human labels (`people`) and a judge's verdicts on one criterion or dimension.
+    """A labelled item: its human labels (`people`) and a judge's verdicts on one criterion or dimension.
 
-    `requests` has a list of verdicts for each order: all replicates for a criterion, only their majority for a
-    dimension. `verdict` on a criterion is that of the first replicate, "tie" if the orders differ, or None if an order
-    has no verdict that counts. `verdict` on a dimension is 1 (worse), 2 (better), "tie" (same) or "uncertain".
+    `requests` has a list of verdicts for each order of the two outputs. `verdict` combines the orders: for example, it
+    is "tie" if the judge prefers a different output in each order. It is None if an order has no usable verdict.
     """
 
     line: LabelledPair | ScoredItem | None = None
@@ -196,7 +195,7 @@ class Unit:
 
 
 def join_labels(labels: Labels, verdicts: Iterable[StoredLine]) -> dict[tuple[LabelMode, str], list[Unit]]:
-    """Return a unit for each labelled item, also without a verdict, by mode and criterion."""
+    """Join human labels with a judge's verdicts on the same items, by mode and criterion. Items may lack a verdict."""
     answers = by_key(_answers_by_criterion(sorted(verdicts, key=lambda verdict: verdict.replicate)))
     return by_key(
         ((line.mode, criterion), _unit(line, people, answers.get((line.mode, criterion, line.id), [])))

@@ -18,7 +18,11 @@ LabelMode = Literal["pairwise", "score", "regression", "sentences"]
 
 
 class Position(FrozenModel):
-    """Order flips, the share of verdicts for the output shown first, and agreement with people in each order."""
+    """The effect of the order in which a judge sees two outputs.
+
+    `flips`: share of pairs whose verdict changes with the order. `first`: share of verdicts for the output shown first.
+    `agreement`: agreement with people if output 1 is shown first, and if output 2 is shown first.
+    """
 
     flips: Estimate
     first: Estimate
@@ -35,11 +39,10 @@ class MeanConfidence(FrozenModel):
 class LabelAgreement(FrozenModel):
     """Agreement of a judge with human labels on one criterion, over all items and by `strata`.
 
-    `labels`: number of labelled items. `n`: number of verdicts compared with a label. `unusable`: number of verdicts
-    that do not count; only pairs include them in `n`, as disagreement. `agreement`: share of verdicts equal to the
-    label. `correlation`: Spearman's ρ with the mean human score. `sensitivity`, `specificity`: true positive and true
-    negative rate. Positive is output 1 (negative: output 2), a score above the middle of the scale, a regression, or a
-    sentence that holds.
+    `n` counts the verdicts that are compared with a label. An unusable verdict on a pair counts as disagreement; other
+    unusable verdicts are not compared. A label is positive if output 1 is preferred, the score is above the middle of
+    the scale, the candidate is worse, or the sentence holds. `sensitivity` is the agreement on positive labels,
+    `specificity` the agreement on negative labels.
     """
 
     mode: LabelMode
@@ -58,16 +61,10 @@ class LabelAgreement(FrozenModel):
 
 
 class BiasResult(FrozenModel):
-    """The bias of a judge's verdicts from one cause. `shift` is 0 without a bias.
+    """The bias of a judge's verdicts from one cause, for example `position`. `shift` is 0 if there is no bias.
 
-    `position`: share of verdicts for the output shown first, minus that for the other output. `length`: preference for
-    the longer output of a pair, minus the human one; or ρ of output length and score error. `self_preference`:
-    preference for an output of the judge's own family, minus the human one; or score error on such outputs, minus that
-    on others. `noise`: share of pairs of replicates that differ. `leniency`: mean score error as a share of the scale.
-    A probe: mean change of the verdict as a share of the scale.
-
-    Score error: the judge's score minus the human one. `present`: whether the interval of `shift` excludes 0 (null: no
-    interval).
+    If the cause is a text that was appended to outputs (a probe), `shift` is the mean change of the verdicts as a share
+    of the scale. `present` says whether the interval of `shift` excludes 0. It is null if there is no interval.
     """
 
     bias: Label
@@ -91,7 +88,7 @@ class DimensionDetection(FrozenModel):
 
 
 class DetectionResult(FrozenModel):
-    """A corruption test. `kinds`: detected share by kind. `unscored`: pairs without usable outputs in both orders."""
+    """Detection in a corruption test, by dimension and by kind of corruption. `unscored`: pairs without a verdict."""
 
     dimensions: list[DimensionDetection]
     kinds: dict[Label, Estimate] = {}
@@ -117,7 +114,7 @@ class BatchResult(FrozenModel):
 
 
 class SentenceErrors(FrozenModel):
-    """Counts of settled verdicts on sentences that hold (`yes`) or do not (`no`). `lost`: unsettled verdicts."""
+    """Counts of sentences with the label yes or no, of right verdicts on them, and of missing verdicts (`lost`)."""
 
     yes: NonNegativeInt = 0
     yes_right: NonNegativeInt = 0
@@ -127,7 +124,7 @@ class SentenceErrors(FrozenModel):
 
     @property
     def labels(self) -> int:
-        """The number of labels with a settled verdict."""
+        """The number of labelled sentences on which the judge has a verdict."""
         return self.yes + self.no
 
     def corrected(self, passed: int, n: int) -> Estimate | None:
@@ -153,7 +150,7 @@ class JudgeResult(FrozenModel):
 
     @property
     def shown(self) -> list[LabelAgreement]:
-        """The agreements to show. Agreement on regressions is shown only over all dimensions."""
+        """The agreements to show. For regressions, this is only the agreement over all dimensions."""
         regressions = [row for row in self.agreement if row.mode == "regression"][:1]
         return [*(row for row in self.agreement if row.mode != "regression"), *regressions]
 

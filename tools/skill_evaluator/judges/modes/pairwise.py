@@ -130,10 +130,10 @@ class PairJudgement(FrozenModel):
 
 
 class MatchResult(FrozenModel):
-    """A judge's verdicts on one match of two outputs, which `names` identifies.
+    """A judge's verdicts on a match of the two outputs in `names`.
 
-    `shares`: the first output's mean share of wins, a tie counting half, by criterion and `overall`; null if no verdict
-    counts.
+    `shares` has the first output's share of wins among the replicates, by criterion and `overall`. A tie counts half.
+    The share is null if no replicate has a usable verdict.
     """
 
     item: Label
@@ -155,9 +155,10 @@ def winner_of(share: float | None) -> Preferred | None:
 
 
 class PairwiseCriterion(FrozenModel):
-    """The figures of one criterion over all matches, or of all criteria together (`overall`).
+    """A judge's figures on one criterion over all matches, or on all criteria together (`overall`).
 
-    `wins`, `similar_length` and `longer` are win rates over the pairs of outputs 1 and 2; a tie counts half.
+    `wins` and `similar_length` are win rates of output 1, and `longer` is the win rate of the longer output. A tie
+    counts half, and items with named outputs do not count. `PositionBias` explains `flips`, `picks_first` and `lean`.
     """
 
     criterion: Label
@@ -186,7 +187,7 @@ class JudgePreferences(JudgeFigures):
 
     @property
     def shown(self) -> list[PairwiseCriterion]:
-        """The criteria to show; with one criterion the overall figures are the same and are skipped."""
+        """The criteria to show. If there is only one criterion, `overall` has the same figures and is skipped."""
         return self.criteria[:1] if len(self.criteria) == 2 else self.criteria
 
 
@@ -203,7 +204,7 @@ SHARES: Mapping[object, float] = {1: 1.0, 2: 0.0, "tie": _TIE_SHARE}
 
 
 def judge_match(match: PairMatch, criteria: Sequence[Criterion], calls: JudgeCalls) -> MatchResult:
-    """Return a judge's verdicts on a match by replicate and criterion, overall last, and the shares of wins."""
+    """Read a judge's verdicts on a match of two outputs, in both orders and all replicates."""
     texts = [text for text in (*(match.item.texts[name] for name in match.names), match.item.input) if text]
     judgements = []
     for replicate in range(calls.run.manifest.replicates):
@@ -237,7 +238,7 @@ def read_order(
 
 
 def weigh(judgements: Mapping[str, OrderJudgement], criteria: Sequence[Criterion]) -> OrderJudgement:
-    """Return the overall verdict of one order, weighted by criterion. It is unscored if a criterion is unscored."""
+    """Combine the verdicts on all criteria by weight. The overall verdict is unscored if a verdict is unscored."""
     total = sum(criterion.weight for criterion in criteria)
     balance = confidence = 0.0
     for criterion in criteria:
@@ -251,7 +252,7 @@ def weigh(judgements: Mapping[str, OrderJudgement], criteria: Sequence[Criterion
 
 
 def combine(criterion: str, replicate: int, orders: list[OrderJudgement]) -> PairJudgement:
-    """Return the joint verdict of both orders: a tie if they differ, no winner if an order has none."""
+    """Combine the verdicts of both orders: a tie if the winners differ, and no winner if a verdict is unscored."""
     first, second = (order.winner for order in orders)
     if first is None or second is None:
         return PairJudgement(criterion=criterion, replicate=replicate, orders=orders)
@@ -267,7 +268,7 @@ def combine(criterion: str, replicate: int, orders: list[OrderJudgement]) -> Pai
 
 
 def reduce_matches(matches: Sequence[PairMatch], criteria: Sequence[Criterion], calls: JudgeCalls) -> JudgePreferences:
-    """Return one judge's verdicts on matches, and their figures by criterion."""
+    """Read one judge's verdicts on the matches of two outputs, and compute the figures of each criterion."""
     results = [judge_match(match, criteria, calls) for match in matches]
     orders = [order for one in results for part in one.judgements if part.criterion == OVERALL for order in part.orders]
     unusable = calls.unusable([one.unscored for one in orders])
@@ -337,7 +338,7 @@ VERDICTS = "verdicts.jsonl"
 
 
 def verdicts_of(judge: JudgePreferences) -> Iterator[StoredVerdict]:
-    """Yield the lines of verdicts.jsonl, one per order and replicate. Skip unanswered calls and named outputs."""
+    """Yield the lines of verdicts.jsonl, one per call. Skip unanswered calls, and items whose outputs have names."""
     for match in pair_results(judge.matches):
         for replicate, judgements in by_key((one.replicate, one) for one in match.judgements).items():
             *criteria, overall = judgements

@@ -24,7 +24,7 @@ VerdictT = TypeVar("VerdictT")
 def vote(votes: Mapping[str, VerdictT], weights: Weights, default: VerdictT) -> VerdictT | None:
     """Return the verdict with more than half of the judges' weight, else `default`. Return None if `votes` is empty.
 
-    >>> vote({"a": "same", "b": "worse"}, {"a": 2.0}, "uncertain")
+    >>> vote({"a": "same", "b": "worse"}, {"a": 2.0}, "uncertain")  # judge b has the default weight 1
     'same'
     """
     totals = dict.fromkeys(votes.values(), 0.0)

@@ -264,10 +264,10 @@ def _mismatches(conclusion: Conclusion, rules: ship_rules.ShipRules, *, complete
 class DimensionResult(FrozenModel):
     """A judge's verdict on a pair in one dimension.
 
-    It is `uncertain` if the orders disagree or one has no usable output. Exception: a regression of high impact in the
-    only usable order counts. `by_order`: the majority of the replicates in each order, null without a usable output.
-    `confidence`: the majority's share of the replicates, averaged over both orders. It is 0.5 if uncertain, 0 if
-    neither order has a usable output. `verified` is null unless the verdict is worse.
+    `by_order` has the majority verdict of the replicates in each order, or null if the order has no usable output. The
+    `verdict` is `uncertain` unless both orders have the same verdict. Exception: if only one order is usable, a
+    regression of high impact counts. `confidence` is the share of replicates with this verdict, or at most 0.5 if
+    uncertain.
     """
 
     dimension: Label
@@ -284,7 +284,7 @@ class DimensionResult(FrozenModel):
 
 
 class PairResult(FrozenModel):
-    """A judge's verdict on one pair. The first of the `reasons` decided. Fields that are unknown are null."""
+    """A judge's verdict on one pair. The first reason explains the ship decision. A field is null if it is unknown."""
 
     id: Label
     stratum: Label
@@ -313,9 +313,10 @@ class PairResult(FrozenModel):
 
 
 class DimensionSummary(FrozenModel):
-    """The verdicts in one dimension, over the pairs in which both orders count. `worse`: the share of regressions.
+    """A judge's verdicts in one dimension, over the pairs with usable outputs in both orders.
 
-    `unverified` counts regressions without a quotation that shows the difference. `flips`: share of order flips.
+    `worse` is the rate of regressions. `unverified` counts the regressions without a quotation that shows the
+    difference. `flips` is the share of pairs whose verdict changes with the order.
     """
 
     dimension: Label
@@ -330,12 +331,12 @@ class DimensionSummary(FrozenModel):
 
 
 class JudgeRegressions(JudgeFigures):
-    """The verdicts of one judge. `decisions` and `flips` are shares of the pairs with usable outputs in both orders.
+    """The verdicts of one judge on all pairs.
 
-    `undecided`: pairs without a usable output. `lean`: advantage of the output shown first, from −1 to 1. `repeats`:
-    share of equal replicates. `unverified`: share of regressions without a quotation that shows the difference.
-    `answers`: outputs of the judge. `mismatches`: outputs by the field of the conclusion that contradicts the findings.
-    `unrequested`: findings by dimension that was not requested. `severity`: pairs by severity.
+    `decisions` and `flips` are shares of the pairs with usable outputs in both orders. `lean` is the advantage of the
+    output shown first, from −1 to 1. `repeats` is the share of pairs of replicates with equal verdicts. `unverified` is
+    the share of regressions without a quotation that shows the difference. `undecided` and `severity` count pairs,
+    `answers` and `mismatches` count outputs, and `unrequested` counts findings.
     """
 
     declared_strong: bool
@@ -356,7 +357,7 @@ class JudgeRegressions(JudgeFigures):
 
     @property
     def held(self) -> list[PairResult]:
-        """The pairs without the decision to ship."""
+        """The pairs that the judge does not let ship."""
         return [pair for pair in self.pairs if pair.ship_decision != "ship"]
 
 
@@ -409,7 +410,7 @@ class RegressionResults(ModeResults):
 
     @property
     def held(self) -> list[tuple[str, PairResult]]:
-        """The usable judges and their pairs without the decision to ship, those that block first."""
+        """The pairs that a usable judge does not let ship, each with the id of the judge. Blocked pairs come first."""
         usable = [judge for judge in self.judges if judge.unusable is None]
         held = [(judge.judge.model_id, pair) for judge in usable for pair in judge.held]
         return sorted(held, key=lambda row: (row[1].ship_decision != "block", row[1].ship_decision is None))
@@ -514,7 +515,7 @@ def _combine_dimension(name: str, answers: Sequence[RegressionAnswer]) -> Dimens
 
 
 def _majority_finding(findings: Sequence[DimensionFinding]) -> tuple[ship_rules.Finding, float] | None:
-    """Return the most frequent verdict and its share; for a tie, *same* and half the share of either verdict."""
+    """Return the most frequent verdict and its share of the findings. If two verdicts are tied, return *same*."""
     if not findings:
         return None
     (verdict, votes), *others = Counter(finding.verdict for finding in findings).most_common(2)
@@ -525,7 +526,7 @@ def _majority_finding(findings: Sequence[DimensionFinding]) -> tuple[ship_rules.
 def reduce_regressions(
     items: Sequence[RegressionItem], calls: JudgeCalls, rules: ship_rules.ShipRules
 ) -> JudgeRegressions:
-    """Return one judge's verdicts on pairs, and the rates of these verdicts."""
+    """Read one judge's verdicts on pairs, and compute the figures of each dimension."""
     results, blocking = list[PairResult](), dict[str, bool]()
     for item in items:
         item_rules = rules_for(item, rules)
@@ -594,11 +595,7 @@ def _dimension_summary(name: str, blocking: bool, compared: Sequence[PairResult]
 
 
 def rate_changes(results: Sequence[JudgeRegressions], earlier_results: Sequence[JudgeRegressions]) -> list[RateChange]:
-    """Return the change of each judge's rate of regressions, for the dimensions that both batches have.
-
-    Fisher's exact test (1935) compares the rates; the p-values of a judge are adjusted over its dimensions by the
-    step-up procedure of Benjamini and Hochberg (1995, doi:10.1111/j.2517-6161.1995.tb02031.x).
-    """
+    """Compare each judge's rates of regressions with the earlier rates, in the dimensions that both results have."""
     import numpy as np
     from scipy.stats import fisher_exact
 

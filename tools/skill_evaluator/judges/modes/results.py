@@ -37,11 +37,11 @@ class JudgeFigures(FrozenModel):
 
 
 class Decision(FrozenModel):
-    """The verdict on an item: a ship decision, a winner, the first output's share of wins, or a score from 0 to 1.
+    """The decision of a judge, a panel or a cascade on an item.
 
-    `names`: the two outputs of a match. `reasons` explain the verdict, or send the item to human review. Only a panel
-    has `verdicts` (by criterion or dimension) and `votes` (by criterion or dimension, then by judge). Only a cascade
-    has `by`: the judge that decided, or `people`.
+    `verdict` is a score from 0 to 1, a winner, a share of wins, or a ship decision. `names` are the two outputs of a
+    match. `reasons` explain a panel's verdict, or say why the item needs human review. Only a panel sets `verdicts` and
+    `votes`. Only a cascade sets `by`: the judge that decided, or `people`.
     """
 
     item: Label
@@ -64,7 +64,8 @@ class JudgeAgreement(FrozenModel):
 class PanelResult(FrozenModel):
     """The combined result of several judges.
 
-    In `agreement`, scores agree if they differ by less than a level. Only the overall winner of a pair counts.
+    `agreement` is the share of verdicts on which all judges agree. Scores agree if they differ by less than 1. If the
+    judges compare two outputs, `agreement` considers only the overall winner.
     """
 
     figures: Mapping[Label, Estimate] = {}  # mean score or output 1's win rate by criterion, or share by ship decision

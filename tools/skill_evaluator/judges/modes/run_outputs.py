@@ -184,9 +184,10 @@ def _pairs_of_runs(
 
 
 def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> pinned.PinReport:
-    """Pin a run's outputs of these cases, in place of the pinned outputs of the run's model.
+    """Pin the outputs of a run on these cases. They replace all pinned outputs of the same model.
 
-    Raise JudgeError for a draft, if the run has none of the cases, and if one has no output or changed since.
+    Raise JudgeError if the run is a draft or has none of the cases. Raise JudgeError if the run has no output of a
+    case, or if a case changed after the run.
     """
     if read_component_manifest(folder).draft:
         raise JudgeError(f"{folder} is a draft, which cannot be a baseline; pin a run of a recorded version")

@@ -89,11 +89,11 @@ class ItemScores(FrozenModel):
 
 
 class CriterionScores(FrozenModel):
-    """The figures of one criterion; their `n` counts items. `score`: the mean score, from 1 to `highest`.
+    """A judge's figures on one criterion. Estimates are over items, counts are of judgements.
 
-    `counts`: judgements by score. `unsure`: judgements below the criterion's confidence threshold. `quoted`: share of
-    judgements with a quotation from the texts. `length`: Spearman's ρ of score and output length. `repeats`: share of
-    replicates that agree.
+    `score` is the mean score, from 1 to `highest`. `unsure` counts the judgements below the criterion's confidence
+    threshold. `quoted` is the share of judgements with a quotation. `length` is the correlation of score and output
+    length. `repeats` is the share of pairs of replicates with equal scores.
     """
 
     criterion: Label
@@ -142,7 +142,7 @@ def read_scores(
 
 
 def reduce_scores(outputs: Sequence[OutputItem], criteria: Sequence[Criterion], calls: JudgeCalls) -> JudgeScores:
-    """Return one judge's scores, and their figures by criterion."""
+    """Read one judge's scores of the outputs, and compute the figures of each criterion."""
     by_method = by_key((criterion.primary_method, criterion) for criterion in criteria)
     criteria = [criterion for group in by_method.values() for criterion in group]
     items = []

@@ -1,8 +1,8 @@
 """Judged checks: a judge decides yes or no on each sentence that should hold for an output, in one call for all.
 
 A yes in the first call is final. Other sentences are judged again, and the first two equal verdicts of at most three
-decide. Each pass has a folder of its own. The id of a question is a digest of its texts, so that no
-sentence is judged twice and a run can be scored again without a call.
+decide. Each run of the judge has its own folder. The id of a question is a digest of its texts, so that no sentence is
+judged twice and a run can be scored again without a call.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ _CHARACTERS_PER_TOKEN = 4
 
 
 class Vote(NamedTuple):
-    """A judge's verdict on a sentence. `ground`: its evidence or, if `holds` is None, why the output does not count."""
+    """A judge's verdict on a sentence, and the evidence. If the verdict is unusable, `ground` is the reason."""
 
     holds: bool | None
     ground: str
@@ -65,7 +65,7 @@ class SentenceVotes:
 
 
 def settled_by(votes: Sequence[Vote]) -> Vote | None:
-    """Return the vote that settles a sentence: a first yes, or the second of two equal votes. Else return None."""
+    """Return the deciding vote, if any: the first vote if it is yes, else the second of two equal votes."""
     if votes and votes[0].holds:
         return votes[0]
     for verdict in (True, False):
@@ -76,7 +76,7 @@ def settled_by(votes: Sequence[Vote]) -> Vote | None:
 
 
 def votes_on(item: SentencesItem, answered: Mapping[str, Replicate], seed: int) -> SentenceVotes:
-    """Read the votes on an output from `answered` (results by question id). Make the next question if it is needed."""
+    """Read the votes on an output from `answered` (results by question id). Add a question on undecided sentences."""
     votes: dict[str, list[Vote]] = {name: [] for name in item.sentences}
     unread: list[str] = []
     for attempt in range(MAX_VOTES):
@@ -156,7 +156,7 @@ class SentencesJudge:
         return {"settings": settings_digest(self.model), "sentences": load_prompt("sentences").identity.digest}
 
     def run(self, questions: Iterable[Request], number: int) -> Run:
-        """Build the run of a pass, which calls the judge once per question. The first pass has the `number` 1."""
+        """Build a run of the judge with one call per question. The runs of a judge are numbered from 1."""
         manifest = Manifest(
             run_id=run_id_of(self.judged_run, "judge", self.model.id, mark=str(number)),
             created=now(),
@@ -176,7 +176,7 @@ class SentencesJudge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceAnswers:
-    """A judge's results by question id. `manifest`: of its last pass, if any. `stopped`: why its calls ended early."""
+    """A judge's results by question id, the manifest of its last run, and the reason if calls were stopped early."""
 
     manifest: Manifest | None = None
     answered: Mapping[str, Replicate] = field(default_factory=dict)
@@ -208,7 +208,7 @@ def _passes(folder: Path) -> Sequence[Path]:
 
 
 def ask_sentences(items: Sequence[SentencesItem], judge: SentencesJudge, session: Session) -> SentenceAnswers:
-    """Call a judge on each sentence until it is settled, has `MAX_VOTES` votes, or a call fails. Return all results."""
+    """Call a judge until each sentence is decided or has `MAX_VOTES` votes. Return new and earlier results."""
     earlier = read_sentence_answers(judge.folder, judge.digests)
     manifest, answered, stopped = earlier.manifest, dict(earlier.answered), None
     price = price_of(judge.model, session.configuration.kinds[judge.model.provider])

@@ -84,16 +84,17 @@ def dimension_name(text: str) -> str:
 
 
 def blocking_sentence(dimensions: Sequence[Dimension]) -> str:
-    """Return the sentence that names the blocking dimensions, for the prompt and the dry run."""
+    """Return the sentence that names the dimensions in which any regression blocks, for the prompt and the dry run."""
     names = [dimension.name for dimension in dimensions if dimension.blocking]
     return f"any regression of {' or '.join(names) or 'no dimension'} blocks, whatever its impact"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShipRules:
-    """The rules of `decide`. `one_low`: the decision on one regression of low impact.
+    """The rules of `decide`. `one_low`: the decision if the only regression has low impact.
 
-    `high_stakes`: a person must always approve. `blocking`: blocking dimensions for items that name their dimensions.
+    If `high_stakes` is set, nothing ships without the approval of a person. For an item with its own dimensions,
+    `blocking` names the dimensions that block.
     """
 
     dimensions: tuple[Dimension, ...] = field(default_factory=dimensions_of)

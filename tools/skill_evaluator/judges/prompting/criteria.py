@@ -28,7 +28,7 @@ class NamedRubric:
 
     @property
     def paper(self) -> dict[str, Any]:
-        """The content of evaluation_rubric.json."""
+        """The rubric as written to evaluation_rubric.json, with the ids of the criteria that are judged."""
         judged = [criterion.id for criterion in self.criteria]
         content = self.rubric.model_dump(mode="json")
         return {"file": self.file, "digest": self.rubric.digest, "judged": judged, **content}

@@ -113,9 +113,9 @@ class NoUsableOutput(FrozenModel):
 
 
 def no_usable_output(unscored: Sequence[UnscoredReason | None], texts: Iterable[str]) -> NoUsableOutput | None:
-    """Return the reasons why no verdict of a judge counts, and the start of the first text. Return None if one counts.
+    """If all verdicts of a judge are unusable, return the reasons and the start of an output, else None.
 
-    `unscored` has an entry for each verdict: the reason why it does not count, or None if it counts.
+    `unscored` has an entry for each verdict: the reason why the verdict is unusable, or None. `texts` are the outputs.
     """
     reasons = [reason for reason in unscored if reason is not None]
     if not reasons or len(reasons) < len(unscored):
@@ -207,10 +207,11 @@ class JudgeRun(JudgeRunFields):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeTask:
-    """The questions of a judge run. `rubric`: digest of the rubric; `items`: digest of the texts by item id.
+    """The questions of a judge run, and the details that its files contain.
 
-    `prompts` are the names of shipped prompts. `paper` is the content of evaluation_rubric.json. A dry run prints
-    `notes`, every run prints `warnings`.
+    `rubric` is the digest of the rubric, `paper` its content and `rubric_file` its file. `prompts` are names of judge
+    prompts, such as `direct`. `items` has the digest of an item's texts by item id. `source` is the file or run with
+    the judged outputs. A dry run prints `notes`, and every run prints `warnings`.
     """
 
     mode: JudgeMode
@@ -324,7 +325,7 @@ class JudgeCalls:
         return text_of(self.answers.get(Call(question_id, replicate)))
 
     def unusable(self, unscored: Sequence[UnscoredReason | None]) -> NoUsableOutput | None:
-        """Return the reasons and an example if none of the judge's verdicts counts; see `no_usable_output`."""
+        """If all verdicts of the judge are unusable, return the reasons and the start of an output, else None."""
         return no_usable_output(unscored, texts_of(self.answers.values()))
 
 

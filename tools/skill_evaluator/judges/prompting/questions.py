@@ -92,15 +92,12 @@ _HARMLESS = "‹"  # replaces the `<` of a tag in a judged text
 
 
 def mark_of(seed: int, item_digest: str) -> str:
-    """Return the mark in the tags around an item's texts: a hash that no writer of a text knows."""
+    """Return a hash for the tags around an item's judged texts, so that no text can contain forged tags."""
     return hashlib.sha256(f"{seed}/{item_digest}".encode()).hexdigest()[:_MARK_DIGITS]
 
 
 def delimited(name: str, text: str, mark: str) -> str:
-    """Enclose a judged text in tags that contain `mark`, a hash that no writer of a text knows.
-
-    If the text itself contains such tags or the mark, they are made inert.
-    """
+    """Enclose a judged text in tags that contain `mark`. Such tags inside the text are made inert."""
     inert = _TAG.sub(_HARMLESS, text).replace(mark, "[mark]")
     return f"<judged_{name} {mark}>\n{inert}\n</judged_{name} {mark}>"
 
@@ -116,7 +113,7 @@ class Form(NamedTuple):
 
     @classmethod
     def text(cls, placeholder: str = "…") -> "Form":
-        """Return the form of a text."""
+        """Return the form of a string."""
         return cls({"type": "string"}, placeholder)
 
     @classmethod

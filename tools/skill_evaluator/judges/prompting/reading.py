@@ -100,7 +100,7 @@ def last_valid_verdict(
 
 
 def _without_escapes(text: str) -> str:
-    """Remove white space and escapes, so that JSON equals the same JSON inside a string."""
+    """Remove white space and escapes, so that a search finds JSON that is escaped inside a string."""
     plain = _ESCAPED.sub(lambda escape: chr(int(escape[1], 16)), text)
     return _IGNORED_CHARACTERS.sub("", plain).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
@@ -108,7 +108,7 @@ def _without_escapes(text: str) -> str:
 def read_criteria(
     answer: str | Unscored, criteria: Sequence[str], judged: Sequence[str]
 ) -> dict[str, Mapping[str, Any] | Unscored]:
-    """Return a judge's object by criterion, or the reason why it is missing. Copies of `judged` texts do not count."""
+    """Return the JSON object of each criterion, or the reason if it is missing. Skip objects that `judged` contains."""
 
     def check(value: Any) -> Mapping[str, Any] | Unscored:
         written = value.get("criteria") if isinstance(value, dict) else None
@@ -137,10 +137,10 @@ def read_judgement(
     criterion: Criterion,
     texts: Sequence[str],
 ) -> dict[str, Any]:
-    """Return the fields of a judgement on one criterion, or `unscored` (the reason) and `detail` if it does not count.
+    """Return the fields of a `Judgement` on one criterion from `members`, the judge's JSON object.
 
-    `members` is the judge's object: `decision` names the key of the score or winner, `evidence` the keys of evidence.
-    The field `quotes` counts the pieces of evidence that quote one of `texts`.
+    If the judgement is unusable, return only the reason (`unscored`) and a `detail`. `decision` is the key of the score
+    or winner, and `evidence` has the keys of the evidence. `quotes` counts the pieces of evidence that quote a text.
     """
     if isinstance(members, Unscored):
         return {"unscored": members.reason, "detail": members.detail}

@@ -68,7 +68,7 @@ class ReviewItem(StrictModel):
 
     @property
     def is_random(self) -> bool:
-        """Whether labels of the item can measure a judge: it is random, and no `judge regression` run queued it."""
+        """Whether the item is from a random sample of all items, so that its labels can measure a judge."""
         return "random" in self.reasons and not (self.kind == "regression" and self.judging)
 
     @model_validator(mode="after")
@@ -136,9 +136,9 @@ def items_from(path: Path, dimensions: Sequence[str] = ()) -> list[ReviewItem]:
 
 
 def select_for_review(judged: Sequence[tuple[ReviewItem, Sequence[str]]], sample: int, seed: int) -> list[ReviewItem]:
-    """Return the items with reasons for review, and `sample` random items. Set the reasons of each.
+    """Return the items with reasons for review, and `sample` random items. Add the reasons to each item.
 
-    The random items exclude pairs of `judge regression` with reasons.
+    The random items exclude each pair of `judge regression` that has a reason for review.
     """
     candidates = [item for item, reasons in judged if item.kind != "regression" or not reasons]
     sampled_ids = random.Random(seed).sample([item.id for item in candidates], min(sample, len(candidates)))  # noqa: S311
@@ -147,7 +147,7 @@ def select_for_review(judged: Sequence[tuple[ReviewItem, Sequence[str]]], sample
 
 
 def decisions_on_scores(judges: Sequence[JudgeScores], criteria: Sequence[Criterion]) -> list[Decision]:
-    """Return a decision on each output: the last judge's score, and all judges' reasons for human review."""
+    """Return the last judge's score of each output, with the reasons of all judges for human review."""
     thresholds = {criterion.id: criterion.confidence_threshold for criterion in criteria}
     decisions = []
     for scores in zip(*(judge.items for judge in judges), strict=True):
@@ -165,7 +165,7 @@ def decisions_on_scores(judges: Sequence[JudgeScores], criteria: Sequence[Criter
 
 
 def decisions_on_matches(judges: Sequence[JudgePreferences], criteria: Sequence[Criterion]) -> list[Decision]:
-    """Return a decision on each match: the last judge's share of wins, and all judges' reasons for human review."""
+    """Return the last judge's verdict on each match, with the reasons of all judges for human review."""
     thresholds = {criterion.id: criterion.confidence_threshold for criterion in criteria}
     decisions = []
     for results in zip(*(judge.matches for judge in judges), strict=True):
@@ -184,7 +184,7 @@ def decisions_on_matches(judges: Sequence[JudgePreferences], criteria: Sequence[
 
 
 def decisions_on_regressions(judges: Sequence[JudgeRegressions], *, high_stakes: bool) -> list[Decision]:
-    """Return a decision on each pair: the last judge's ship decision, and all judges' reasons for human review."""
+    """Return the last judge's ship decision on each pair, and all reasons for review. High stakes are a reason, too."""
     decisions = []
     for results in zip(*(judge.pairs for judge in judges), strict=True):
         ship_decisions = {result.ship_decision for result in results}
@@ -236,7 +236,7 @@ class ReviewLabel(StrictModel):
 
 
 def first_shown(item: ReviewItem, reviewer: str) -> Order:
-    """Return the output, 1 or 2, that a reviewer sees as A: 1 if it is scored, else by a hash of item and reviewer."""
+    """Return the output that a reviewer sees as A: 1 if there is only one, else 1 or 2 by hash of item and reviewer."""
     is_swapped = hashlib.sha256(f"{reviewer}/{item.id}".encode("utf-8", "surrogatepass")).digest()[0] % 2
     return 2 if is_swapped and item.kind != "score" else 1
 
@@ -342,11 +342,11 @@ def _lines(path: Path, model: type[ModelT]) -> Iterator[tuple[int, ModelT]]:
 
 
 def export_labels(queue: ReviewQueue, path: Path) -> tuple[int, int, int]:
-    """Write the reviewers' labels to a file of labels: the majority answer on pairs, all scores of outputs.
+    """Write the reviewers' labels to a file of labels. They replace earlier labels of the same items.
 
-    Earlier labels of these items in the file are replaced. Return three numbers: exported labels, questions without a
-    majority, and labelled items that are skipped because they are not random (`is_random`). Raise JudgeError for
-    invalid lines, StorageError if writing fails.
+    For a pair, write the answer of the majority. For an output, write the scores of all reviewers. Return the number of
+    exported labels, of questions without a majority, and of items that were skipped because they are not random. Raise
+    JudgeError for an invalid line. Raise StorageError if writing fails.
     """
     items = queue.items()
     labels = latest(queue.labels(items))

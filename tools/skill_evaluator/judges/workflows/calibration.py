@@ -123,7 +123,7 @@ def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
 
 
 def _judged_labels(request: CalibrateRequest, labels: Labels) -> tuple[NamedRubric | None, Labels]:
-    """Return the criteria and the labels to judge: pairs if the rubric compares outputs, else scored outputs."""
+    """Select the criteria and labelled items to judge: pairs if the rubric compares outputs, else scored outputs."""
     rubric, name = _rubric(request), str(request.rubric)
     if rubric is None:
         return None, replace(labels, lines=[])
@@ -139,7 +139,7 @@ def _judged_labels(request: CalibrateRequest, labels: Labels) -> tuple[NamedRubr
 
 
 def _corrupted_pairs(request: CalibrateRequest, labels: Labels) -> list[CorruptedPair]:
-    """Corrupt the preferred output of each pair (output 1 of a tie), and add controls."""
+    """Corrupt the preferred output of each labelled pair. Add harmless changes of these outputs as controls."""
     good = [
         OutputItem(id=pair.id, stratum=pair.stratum, input=pair.input, output=text)
         for pair in labels.of(LabelledPair)
@@ -273,7 +273,7 @@ def sentence_result(
 
 
 def _sentence_errors(verdicts: Sequence[tuple[bool, bool | None]]) -> SentenceErrors:
-    """Count a judge's verdicts. Each pair is (human label, judge's verdict); an unsettled verdict is None."""
+    """Count a judge's verdicts. Each pair is (human label, judge's verdict); a missing verdict is None."""
     settled = [(human, holds) for human, holds in verdicts if holds is not None]
     return SentenceErrors(
         yes=sum(human for human, _ in settled),

@@ -115,7 +115,10 @@ def draft_task(mode: JudgeMode, name: str, form: Form, texts: Mapping[str, str],
 def draft(
     request: requests.JudgeRequest, task: JudgeTask, read: Callable[[Any], DraftT], watch: Watch | None
 ) -> DraftT | JudgeRunSize:
-    """Return the model's draft, parsed by `read`, or the size in a dry run. Raise JudgeError if there is no draft."""
+    """Call the model and return its output, parsed by `read`. In a dry run, return the size of the judge run.
+
+    Raise JudgeError if there is no output or `read` does not accept it.
+    """
     session = JudgeSession.of(request, watch)
     if request.dry_run:
         return session.size(task)

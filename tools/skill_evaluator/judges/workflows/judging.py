@@ -41,9 +41,9 @@ _SETTLED: frozenset[review.ReviewReason] = frozenset({"block", "regression", "st
 class ModeTask(judging.JudgeTask):
     """The task of `judge score`, `pairwise` or `regression`. `units`: the outputs, matches or pairs to judge.
 
-    The functions differ by mode. `reduce` computes a judge's results from units and `calls`. `decisions` returns the
-    last judge's verdict on each unit, and the reasons to send the unit to human review. `panel` combines the results of
-    several judges. `results` builds the content of evaluation_results.json, `review_item` an item of the review queue.
+    Five functions differ by command. `reduce` computes one judge's results. `decisions` returns the verdict on each
+    unit, with the reasons for human review. `panel` combines the results of several judges. `results` builds the
+    content of evaluation_results.json. `review_item` builds an item of the review queue.
     """
 
     units: Sequence[Any]

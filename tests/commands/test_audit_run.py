@@ -106,7 +106,7 @@ def test_invalid_option_is_one_line_of_error_and_no_call(served: AuditLibrary, s
         (("--questions", "0"), "--questions must be at least 1"),
         (("--benchmark", "nothing"), "unknown component 'nothing'"),
         ((*BENCHMARKS, "--scenario", "nothing"), "unknown scenario 'nothing'"),
-        ((), "no component in components has output: choice; name the benchmarks with --benchmark NAME"),
+        ((), "no component in components declares `output: choice`; name the benchmarks with --benchmark NAME"),
     ):
         assert served.call("audit", "run", *options).refuses(message), options
     assert server.requests == 0

@@ -225,4 +225,4 @@ def test_judge_is_neither_planned_nor_evaluated_without_model(library: JudgedLib
     assert done.code == 0, done.err
     assert f"judge judges the outputs of {SKILL} and is not evaluated itself\n" in done.err
     assert [row["model_id"] for row in library.rows()] == ["served"]
-    assert library.evaluate_here("--model", "judge").refuses("judge would judge its own outputs as judge")
+    assert library.evaluate_here("--model", "judge").refuses("judge would judge its own outputs, those of judge")

@@ -147,5 +147,5 @@ def test_output_limit_in_params_replaces_the_usual_name(server: VendorServer) ->
 
 def test_server_requires_provider_openai_and_base_url() -> None:
     for fields in ({"provider": "anthropic", "base_url": "http://h"}, {"provider": "openai"}):
-        with pytest.raises(ValueError, match="server: vllm is for provider openai with the base_url of that server"):
+        with pytest.raises(ValueError, match="server: vllm requires provider: openai and the base_url of that server"):
             Model(id="m", server="vllm", **fields)

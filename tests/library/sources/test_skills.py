@@ -331,7 +331,8 @@ def test_queries_about_all_skills_name_theirs() -> None:
     written = queries_of({**files, "evals/trigger-eval.json": rows})
     assert [row["checks"][0]["json"]["equals"] for _, _, row in written.cases.rows] == ["pdf", None, None]
     nobody = queries_of({**files, "evals/trigger-eval.json": [{"query": "A.", "should_trigger": True}]})
-    assert told(nobody) == {"trigger eval: it and its file name no skill for should_trigger (trigger-eval-A-c846dd)": 1}
+    reason = "should_trigger requires the name of a skill, in the test or in its file"
+    assert told(nobody) == {f"trigger eval: {reason} (trigger-eval-A-c846dd)": 1}
 
 
 def test_two_files_of_queries_are_both_read() -> None:

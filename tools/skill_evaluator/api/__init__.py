@@ -602,5 +602,5 @@ def _records_named(named: str | None) -> list[Record]:
 
 def _single_record(records: Sequence[Record], name: str | None) -> str | Record | None:
     if len(records) > 1:
-        raise LeaderboardError(f"{name} has {len(records)} models; name a second file: skill-evaluator compare OLD NEW")
+        raise LeaderboardError(f"{name} has {len(records)} models; name two files: skill-evaluator compare OLD NEW")
     return records[0] if records else name

@@ -394,8 +394,8 @@ def _default_benchmarks(folders: AuditFolders) -> tuple[str, ...]:
             names += (path.parent.name,)
     if not names:
         raise AuditError(
-            f"no component in {folders.components} has output: {_BENCHMARK_OUTPUT}; name the benchmarks with "
-            f"--benchmark NAME, or in {folders.config / 'settings.yaml'}: audit: {{benchmarks: [NAME, NAME]}}"
+            f"no component in {folders.components} declares `output: {_BENCHMARK_OUTPUT}`; name the benchmarks with "
+            f"--benchmark NAME, or with `audit: {{benchmarks: [NAME, NAME]}}` in {folders.config / 'settings.yaml'}"
         )
     return names
 

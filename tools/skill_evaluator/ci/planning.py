@@ -82,7 +82,7 @@ class PlanRequest(CiOptions, cli.FormatOption):
     models: cli.OnlyModels = ()
     replicates: int | None = cli.option("Calls per case and model; default 10 (settings.yaml).", None, "-n")
     max_cost: float | None = cli.option("Maximum cost of all jobs together, in USD.", metavar="USD")
-    pull_request: str | None = cli.rare("Plan an open PR's versions as drafts; its test merge.", metavar="COMMIT")
+    pull_request: str | None = cli.rare("Plan a pull request's versions as drafts: its test merge.", metavar="COMMIT")
     drift: bool = cli.rare("Plan recorded versions again, to detect a changed model.", False)
     dry_run: bool = cli.rare("Plan jobs that print their maximum cost and make no call.", False)
     platform: cli.PlatformName | None = cli.rare("Also write step outputs, summary, annotations of GitHub.")

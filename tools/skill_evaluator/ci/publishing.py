@@ -35,7 +35,7 @@ class PublishRequest(ComponentsOption, FormatOption):
 
     collected: Path = argument("The folder that `ci collect` wrote.", Path("collected"))
     mode: Literal["push", "branch", "pull-request"] = option(
-        "Push to --to; to --branch; or to --branch, based on --to.", "push"
+        "Push to --to, to --branch, or to a pull request's --branch.", "push"
     )
     to: str = rare("Branch that CI evaluates; `--mode push` also pushes to it.", "main", metavar="BRANCH")
     branch: str = rare("Branch to push to, unless `--mode push`.", "skill-evaluator-records", metavar="BRANCH")

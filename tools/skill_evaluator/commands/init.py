@@ -173,9 +173,9 @@ class DoctorOptions(cli.ConfigOption, cli.FormatOption):
 def doctor(options: DoctorOptions) -> int:
     """Check the set-up: the keys here and in CI, one call to each model, git, placeholders and workflows.
 
-    Keys here are environment variables, keys in CI are secrets. `gh` lists the names of the secrets if you are logged
-    in; otherwise they are not checked. No key is shown. Each model gets one short call, except those whose
-    key is missing here and those that are local, replayed or programs.
+    Keys on this machine are environment variables, keys in CI are secrets. The names of the secrets are checked if
+    you are logged in with `gh`. No key is shown. Each model whose key is set on this machine gets one short call,
+    except local models, replayed models and programs.
     """
     report = library_of(options).doctor()
     print_page(options.format, json=lambda: report, page=lambda: page_of("the set-up", doctor_blocks(report)))

@@ -155,8 +155,8 @@ def judge_of(
         return judge, selected
     if len(same_models) == len(selected) or len(selected) < len(models):
         raise ConfigError(
-            f"{judge.id} would judge its own outputs as {same_models[0].id}: choose another judge, or name it as "
-            f"policy.components.{name}.judge in settings.yaml to allow this"
+            f"{judge.id} would judge its own outputs, those of {same_models[0].id}: choose another judge, or allow "
+            f"this with policy.components.{name}.judge in settings.yaml"
         )
     print(f"{judge.id} judges the outputs of {name} and is not evaluated itself", file=sys.stderr)
     return judge, tuple(model for model in selected if model not in same_models)

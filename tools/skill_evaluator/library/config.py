@@ -208,7 +208,7 @@ class Model(StrictModel):
     @model_validator(mode="after")
     def _server_has_an_address(self) -> Self:
         if self.server is not None and (self.provider != "openai" or self.base_url is None):
-            raise ValueError(f"server: {self.server} is for provider openai with the base_url of that server")
+            raise ValueError(f"server: {self.server} requires provider: openai and the base_url of that server")
         return self
 
     @property

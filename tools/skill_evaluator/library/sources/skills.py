@@ -369,7 +369,7 @@ def _expected_skill(row: Row, owner: str | None, names: Mapping[str, str], *, of
     if not isinstance(fires, bool):
         raise ValueError("its should_trigger is neither true nor false")
     if owner is None:
-        raise ValueError("it and its file name no skill for should_trigger")
+        raise ValueError("should_trigger requires the name of a skill, in the test or in its file")
     return {"equals" if fires else "not_equals": owner}
 
 

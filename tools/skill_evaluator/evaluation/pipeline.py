@@ -59,9 +59,9 @@ _IGNORED = re.compile(r"/evals/(results|records)/|/(README\.md|CHANGELOG\.md|lea
 class EvaluationResult:
     """The runs of an evaluation, the verdict on the evaluated version, and the ranking of the models.
 
-    `finished` has all runs with a saved record, `runs` only the runs that had calls to make. `problems` has errors of
-    saving and reporting. `judged` has the records of the evaluated version, `archive` their possible baselines.
-    `spreads` has the variation of scores over reruns of a version.
+    `runs` are the runs that had calls to make. `finished` are the runs with a saved record. `problems` are errors of
+    saving and reporting. `verdict` compares the records in `judged` with earlier records in `archive`. `spreads` has
+    the variation of scores between reruns of a version.
     """
 
     inputs: Inputs

@@ -250,7 +250,7 @@ class CommonAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerChange:
-    """A case whose most frequent output changed, with the primary metric's strict mean before and after.
+    """A case whose most frequent output changed, and its score on the primary metric before and after.
 
     `values` lists the changed values. It is empty if either output is a failure or is too long to compare.
     """

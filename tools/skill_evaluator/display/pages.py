@@ -243,7 +243,7 @@ def print_page(form: Format, *, json: Callable[[], Any], page: Callable[[], Page
 
 
 def cut_table(sheet: Sheet, limit: int) -> list[Block]:
-    """Return the first `limit` rows of a table. If there are more, add a line with the number of the others."""
+    """Return the first `limit` rows of a table. If there are more rows, add a line with the number of omitted rows."""
     more = len(sheet.rows) - limit
     return [replace(sheet, rows=sheet.rows[:limit]), f"… and {more} more."] if more > 0 else [sheet]
 
@@ -383,7 +383,7 @@ def mood_of(cell: Cell) -> str | None:
 
 
 def html_columns(sheet: Sheet) -> list[int]:
-    """Return the column indexes in the order of an HTML page: the first, verdict, quadrant, grade, the others."""
+    """Return column indexes in the order of an HTML page: first column, verdict, quadrant, grade, other columns."""
     indexes = list(range(len(sheet.columns)))
     ahead = [list(sheet.columns).index(name) for name in ("verdict", "quadrant", "grade") if name in sheet.columns[1:]]
     return [indexes[0], *ahead, *(at for at in indexes[1:] if at not in ahead)]

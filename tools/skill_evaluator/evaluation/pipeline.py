@@ -97,7 +97,7 @@ class EvaluationResult:
         return request
 
     def changed_outputs(self) -> list[ChangedAnswers]:
-        """Return the changed outputs of each compared model, or the reason if its baseline has no run folder here."""
+        """Return the changed outputs of each compared model. Without a baseline's run folder, return the reason."""
         changed, finished = [], {each.record.run_id: each for each in self.finished}
         for model in self.verdict.models if self.verdict else ():
             candidate = finished.get(model.candidate.run_id)

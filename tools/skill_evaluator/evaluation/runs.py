@@ -273,7 +273,7 @@ def _limit_message(alone: Sequence[ComponentRun], interleaved: Sequence[Componen
 def max_remaining_costs(runs: Iterable[ComponentRun], inputs: Inputs) -> dict[str, float | None]:
     """Return the maximum cost in USD of the remaining calls, by id of model or judge (None: no price).
 
-    A judge's cost is that of all its calls, including those already made. Runs of models without a key are left out.
+    The cost of a judge includes the calls that are already made. Runs of models without a key are left out.
     """
     costs: dict[str, list[float | None]] = {}
     for run in runs:

@@ -103,7 +103,7 @@ def _grouped(answers: Iterable[Answer], same: Callable[[Answer], Hashable]) -> l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistinctOutput:
-    """Equal outputs of a case. `replicates` and `texts` describe all of them, the other fields the first output."""
+    """Equal outputs of a case. `replicates` and `texts` list all outputs. Other fields describe the first output."""
 
     answer: Answer
     replicates: tuple[int, ...]
@@ -265,7 +265,7 @@ class AnswerChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedAnswers:
-    """The changed outputs of a model. `compared` counts the cases. `absent` is the reason if none were compared."""
+    """The changed outputs of a model. `compared` counts the cases. `absent` is the reason if nothing was compared."""
 
     model_id: str
     baseline: str

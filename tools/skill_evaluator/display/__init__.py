@@ -80,7 +80,7 @@ def amount(value: float | None) -> str:
 
 
 def times(ratio: float) -> str:
-    """Format a ratio as `× 2,346`, or below 100 with at most three significant digits as `× 1.23`."""
+    """Format a factor as `× 2,346`. A factor below 100 has up to three significant digits, for example `× 1.23`."""
     return f"× {count(ratio) if ratio >= 100 else plain(ratio, 3)}"
 
 
@@ -142,7 +142,7 @@ def cost_words(usd: float | None, hit_rate: float | None = None, *, digits: int 
 
 
 def stability_words(stability: str, replicates: int) -> str:
-    """Format a stability, as `right` for `stable_right`, or `unscored` with one replicate as `answered once`."""
+    """Return a stability without the prefix `stable_`. With one replicate, `unscored` becomes `answered once`."""
     return "answered once" if stability == "unscored" and replicates == 1 else stability.removeprefix("stable_")
 
 

@@ -53,9 +53,9 @@ class Cell:
 class Sheet:
     """A table with a caption above and a note below.
 
-    Columns in `numbers` are aligned right, columns in `whole` are broken only if very long, and the titles of columns
-    in `named` are external text. If a terminal is too narrow, the columns in `below` go below their row in that order,
-    then the other columns from the last.
+    Columns in `numbers` are aligned right. Columns in `whole` are broken only if very long. The titles of columns in
+    `named` are external text. If a terminal is too narrow for the table, the columns in `below` are the first to move
+    below their row.
     """
 
     columns: Sequence[str]
@@ -74,7 +74,7 @@ class Sheet:
 
 
 def cells_of(names: Sequence[str], *values: Cell | str | int | None) -> list[Cell]:
-    """Return the cells of a row: first names as external text, then values. None becomes a dash."""
+    """Return the cells of a row: `names`, marked as code, and then `values`. A value of None becomes a dash."""
     shown = (value if isinstance(value, Cell) else Cell("–" if value is None else str(value)) for value in values)
     return [*(Cell(name, code=True) for name in names), *shown]
 
@@ -138,7 +138,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Drawings of one chart. The site collapses all but the first. Markdown shows them if it knows their folder."""
+    """One chart, as one or more drawings. The site collapses all drawings except the first."""
 
     name: str
     drawings: Sequence[Drawing]
@@ -146,9 +146,9 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Collapsed details; a terminal shows `brief`, or with `--full` the details. The summary is never external text."""
+    """Collapsed blocks. A terminal shows the blocks in `brief` instead, unless the option `--full` is set."""
 
-    summary: str
+    summary: str  # not escaped, so it must not come from models or files
     blocks: "Sequence[Block]"
     brief: "Sequence[Block]" = ()
 
@@ -243,7 +243,7 @@ def print_page(form: Format, *, json: Callable[[], Any], page: Callable[[], Page
 
 
 def cut_table(sheet: Sheet, limit: int) -> list[Block]:
-    """Return the first `limit` rows of a table. If there are more, add a line with the number of the others."""
+    """Return the first `limit` rows of a table. If there are more rows, add a line with the number of omitted rows."""
     more = len(sheet.rows) - limit
     return [replace(sheet, rows=sheet.rows[:limit]), f"… and {more} more."] if more > 0 else [sheet]
 
@@ -340,10 +340,7 @@ def _terminal_line(line: Line | str, style: str = "") -> "Text":
 
 
 def _terminal_blocks(blocks: Sequence[Block], full: bool | None) -> Iterator[Block]:
-    """Yield the blocks as a terminal shows them, closing blocks last.
-
-    If `full` is False and a block is shortened, add the line "--full shows all". If `full` is None, never add it.
-    """
+    """Yield the blocks that a terminal shows. The blocks of each `Closing` come last."""
     shown = list(_flat(blocks, "terminal", full=bool(full)))
     yield from (block for block in shown if not isinstance(block, Closing))
     if full is False and any(isinstance(block, Fold) and block.blocks for block in blocks):
@@ -354,7 +351,7 @@ def _terminal_blocks(blocks: Sequence[Block], full: bool | None) -> Iterator[Blo
 
 
 def _flat(blocks: Iterable[Block], medium: Medium, *, full: bool = False) -> Iterator[Block]:
-    """Yield the blocks that a medium shows. On a terminal a fold is its `brief`, or if `full`, its whole content."""
+    """Yield the blocks that a medium shows. `full` opens collapsed blocks on a terminal."""
     for block in blocks:
         if isinstance(block, Closing) and medium != "terminal":
             yield from block.blocks
@@ -370,7 +367,7 @@ def _flat(blocks: Iterable[Block], medium: Medium, *, full: bool = False) -> Ite
 
 
 def sections_of(blocks: Iterable[Block]) -> list[tuple[str, list[Block]]]:
-    """Return the title and blocks of each section of an HTML page. Omit bare sentences, then empty sections."""
+    """Split the blocks of an HTML page at the headings into (title, blocks). Omit `str` blocks and empty sections."""
     sections: list[tuple[str, list[Block]]] = []
     for block in _flat(blocks, "site"):
         if isinstance(block, Heading):
@@ -386,7 +383,7 @@ def mood_of(cell: Cell) -> str | None:
 
 
 def html_columns(sheet: Sheet) -> list[int]:
-    """Return the column indexes in the order of an HTML page: the first, verdict, quadrant, grade, the others."""
+    """Return column indexes in the order of an HTML page: first column, verdict, quadrant, grade, other columns."""
     indexes = list(range(len(sheet.columns)))
     ahead = [list(sheet.columns).index(name) for name in ("verdict", "quadrant", "grade") if name in sheet.columns[1:]]
     return [indexes[0], *ahead, *(at for at in indexes[1:] if at not in ahead)]
@@ -415,7 +412,7 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _first_lines(text: str, limit: int, size: Callable[[str], int]) -> str:
-    """Return the first lines of a text that fit, and a remark. Whole lines leave no code span open."""
+    """Return the first lines of a text that fit into `limit`, and a note that the text is cut."""
     room, lines = limit - size(_CUT) - 2, []
     for line in text.splitlines():
         room -= size(line) + 1

@@ -227,7 +227,7 @@ def _changed(request: ManyRequest, names: Sequence[str], ref: str | None) -> lis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchedComponent:
-    """One component of a switch. If its models were not compared, `verdict`, `usd_*` and `comparison` are None."""
+    """The result of `switch` for one component. `verdict` and `comparison` are None if nothing was compared."""
 
     component: str
     calls: int = 0
@@ -261,11 +261,11 @@ class Switch:
 def switched_components(
     request: SwitchRequest, watch: Watch
 ) -> Iterator[tuple[SwitchedComponent, EvaluationResult | None]]:
-    """Evaluate each requested component, by default all, with both models. Yield its row and its evaluation.
+    """Evaluate each requested component, by default all, with the old and the new model. Yield (row, evaluation).
 
-    The evaluation is None in a dry run and after an error. If the old model is retired or not in models.yaml, its
-    newest run of the component's current version is used. Programs and components without cases are skipped. Raise
-    ConfigError if all components are skipped or the new model cannot be called.
+    The evaluation is None in a dry run and after an error. If the old model can no longer be called, a recorded run of
+    this model is used. Programs and components without cases are skipped. Raise ConfigError if all components are
+    skipped, or if the new model cannot be called.
     """
     configuration = read_configuration(request.config)
     (new,) = select_models(configuration.models, (request.new,))

@@ -256,7 +256,7 @@ def _read_inputs(request: MutationRequest) -> Inputs:
 
 
 def _runs(inputs: Inputs, replicates: int, mutants: Sequence[Mutant]) -> list[ComponentRun]:
-    """Plan the runs of the whole prompt, its controls and the mutants. Raise RunError if there are too few cases."""
+    """Plan the runs of the whole prompt, of the controls (edits that keep its meaning) and of the mutants."""
     component, seed = inputs.component, inputs.settings.seed
     size = RunSize(replicates=replicates, seed=seed, draft=True)
     (plain,) = new_runs(component, inputs.cases, inputs.models, inputs.results_dir, inputs.kinds, size)
@@ -301,11 +301,11 @@ def _decide(mutants: Sequence[Mutant], records: Mapping[str, Record], inputs: In
 
 
 def decide_mutant(mutant: Mutant, whole: Sequence[Record], record: Record, rules: VerdictRules) -> MutantResult:
-    """Decide whether a mutant is killed. `whole`: the records of the unchanged prompt, then of its controls.
+    """Decide whether a mutant is killed, that is, whether removing this part of the prompt changes the scores.
 
-    A field or metric (except repeatability) kills the mutant if it moved beyond its tolerance and either its q is at
-    most α or it collapsed (see `has_collapsed`). Without collapses, at most a share α of the mutants without effect is
-    killed.
+    `whole` has the record of the unchanged prompt and then the records of its controls (edits that keep the meaning). A
+    metric or field kills the mutant if its mean changes by more than its tolerance, and if the change is significant
+    (adjusted p-value at most α) or nearly all right outputs are lost. Reproducibility metrics do not count.
     """
     candidate = record.model_copy(update={"beside": whole[0].run_id})
     pair = Pair(baseline=whole[0], candidate=candidate, baseline_again=tuple(whole[1:]))
@@ -333,9 +333,10 @@ def _changed_measures(compared: Compared, rules: VerdictRules) -> list[Reaction]
 
 
 def _changed_cases(compared: Compared, noticed: Sequence[Reaction], rules: VerdictRules) -> Iterator[Reaction]:
-    """Yield each case whose primary metric is above or below all values of the whole prompt and its controls.
+    """Yield each case in which the mutant scores above or below all other versions on the primary metric.
 
-    If all `noticed` reactions are decreases, yield only decreases. If all are increases, yield only increases.
+    If all `noticed` reactions are decreases, yield only decreases. If all `noticed` reactions are increases, yield only
+    increases.
     """
     primary = compared.primary(rules.primary_metric)
     if primary is None or not noticed:
@@ -354,7 +355,7 @@ def _reaction(name: str, kind: Literal["metric", "field", "case"], before: float
 
 
 def _cases_by_version(pair: Pair) -> list[dict[str, CaseRecord]]:
-    """Return the case records by case id: of the whole prompt, then of each control, then of the mutant."""
+    """Return the case records of each version by case id. The baseline comes first, and the candidate last."""
     records = (*filter(None, (pair.baseline,)), *pair.baseline_again, pair.candidate)
     return [{case.case_id: case for case in record.per_case} for record in records]
 
@@ -370,12 +371,13 @@ _DRAWS = 4_000
 
 
 def adjusted_p_values(scores: Floats) -> list[float]:
-    """Test whether the last version differs from the others. Return one adjusted p-value per measure.
+    """Test whether the last version differs from the other versions. Return one adjusted p-value per measure.
 
-    `scores` has the axes measures, cases and versions; NaN stands for no score. Under the null hypothesis the versions
-    of a case are exchangeable: in each case, any version may take the place of the last. The statistic of a measure is
-    its standardised sum over the cases. Its p-value is the share of exchanges in which the largest statistic of any
-    measure reaches its actual statistic (Westfall and Young 1993). Measures may be dependent.
+    `scores` has the axes measures, cases and versions. NaN stands for a missing score. The test is a permutation test:
+    an exchange takes any version of each case as the last version. The statistic of a measure is the standardised sum
+    over the cases of the last version's deviation from the mean of the other versions. The p-value of a measure is the
+    share of exchanges in which any measure reaches the observed statistic of this measure (Westfall and Young 1993).
+    Measures may be dependent.
     """
     versions = scores.shape[2]
     # deviations from the mean of the other versions
@@ -394,9 +396,9 @@ def adjusted_p_values(scores: Floats) -> list[float]:
 
 
 def _exchanges(cases: int, versions: int) -> NDArray[np.int_]:
-    """Return one exchange per row: for each case, the index of the version that takes the place of the last.
+    """Return one exchange per row: for each case, the index of the version that is taken as the last version.
 
-    Return all exchanges. If there are more than 4,000, return the actual order and 4,000 random exchanges.
+    If there are more than 4,000 exchanges, return the actual order and 4,000 random exchanges.
     """
     if versions**cases <= _DRAWS:
         return np.array(list(product(range(versions), repeat=cases)), int).reshape(versions**cases, cases)

@@ -122,7 +122,7 @@ def scores_of(items: Mapping[Text, SentencesItem], answers: SentenceAnswers, see
 def _unjudged_reason(
     items: Mapping[Text, SentencesItem], answers: SentenceAnswers, seed: int, required_coverage: float
 ) -> str | None:
-    """Return the reason if outputs are still to be judged or too many judgements are unreadable, else None."""
+    """Return the reason why the judgements of a run are incomplete. Return None if enough outputs are judged."""
     votes = [votes_on(item, answers.answered, seed) for item in items.values()]
     open_outputs = sum(vote.question is not None for vote in votes)
     unsettled = [[vote.ground for vote in item.verdicts.values() if vote.holds is None] for item in votes]
@@ -175,7 +175,10 @@ def _summary(
 
 
 def _errors_of(answers: SentenceAnswers, configuration: Configuration, config: Path) -> Mapping[str, SentenceErrors]:
-    """Return the judge's errors by `expect` sentence ("": all), or {} if its prompt or settings are not calibrated."""
+    """Return the judge's calibrated errors by `expect` sentence. The key "" has the errors on all sentences together.
+
+    Return {} if there is no calibration of this judge with the same prompt and settings.
+    """
     calibration, manifest = read_calibration(config, configuration.settings), answers.manifest
     if manifest is None or calibration is None or calibration.judging is None:
         return {}

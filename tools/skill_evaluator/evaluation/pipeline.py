@@ -59,9 +59,9 @@ _IGNORED = re.compile(r"/evals/(results|records)/|/(README\.md|CHANGELOG\.md|lea
 class EvaluationResult:
     """The runs of an evaluation, the verdict on the evaluated version, and the ranking of the models.
 
-    `finished` has all runs with a saved record, `runs` only the runs that had calls to make. `problems` has errors of
-    saving and reporting. `judged` has the records of the evaluated version, `archive` their possible baselines.
-    `spreads` has the variation of scores over reruns of a version.
+    `runs` are the runs that had calls to make. `finished` are the runs with a saved record. `problems` are errors of
+    saving and reporting. `verdict` compares the records in `judged` with earlier records in `archive`. `spreads` has
+    the variation of scores between reruns of a version.
     """
 
     inputs: Inputs
@@ -97,7 +97,7 @@ class EvaluationResult:
         return request
 
     def changed_outputs(self) -> list[ChangedAnswers]:
-        """Return the changed outputs of each compared model, or the reason if its baseline has no run folder here."""
+        """Return the changed outputs of each compared model. Without a baseline's run folder, return the reason."""
         changed, finished = [], {each.record.run_id: each for each in self.finished}
         for model in self.verdict.models if self.verdict else ():
             candidate = finished.get(model.candidate.run_id)

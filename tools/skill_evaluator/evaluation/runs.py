@@ -136,8 +136,8 @@ def judge_of(
 ) -> tuple[Model | None, tuple[Model, ...]]:
     """Return (judge, models to evaluate). The judge is None if the component has no `expect` checks.
 
-    A judge may judge its own outputs only if `policy.components` sets this judge for the component. Otherwise its model
-    is not evaluated. Raise ConfigError if the options select that model, if there is no other, or if no judge is set.
+    The judge's model is not evaluated, unless `policy.components` sets the judge of this component. Raise ConfigError
+    if no judge is set, if the judge's model is the only model, or if `--model` selects the judge's model.
     """
     if not any(case.sentences for case in cases):
         return None, selected
@@ -180,7 +180,7 @@ class Finished:
 
 
 def plan_runs(inputs: Inputs) -> tuple[Sequence[ComponentRun], list[Finished]]:
-    """Return (runs to call, resumed runs with a record). Raise RunError if an option or a record forbids a run."""
+    """Return (runs to call, runs already recorded). Raise RunError if an option or a record forbids a run."""
     request, recorded = inputs.request, read_entries(inputs.component.leaderboard_path)
     runs: Sequence[ComponentRun]
     finished: list[Finished] = []
@@ -241,10 +241,7 @@ def _new_runs(inputs: Inputs) -> Sequence[ComponentRun]:
 
 
 def baseline_notes(runs: Sequence[Run]) -> list[str]:
-    """Return notes on interleaved baselines, such as "interleaved with 1.0.0: 1.5 × the calls of m1 and m2".
-
-    Models with equal version and factor share a note. Notes name `--recorded-baseline`, except with `--failing`.
-    """
+    """Return notes on interleaved baselines, such as "interleaved with 1.0.0: 1.5 × the calls of m1 and m2"."""
     replicates = {run.manifest.run_id: run.manifest.replicates for run in runs}
     models: dict[str, list[str]] = {}
     for manifest in (run.manifest for run in runs if run.manifest.role == "baseline"):
@@ -276,7 +273,7 @@ def _limit_message(alone: Sequence[ComponentRun], interleaved: Sequence[Componen
 def max_remaining_costs(runs: Iterable[ComponentRun], inputs: Inputs) -> dict[str, float | None]:
     """Return the maximum cost in USD of the remaining calls, by id of model or judge (None: no price).
 
-    A judge's cost is that of all its calls, including those already made. Runs of models without a key are left out.
+    The cost of a judge includes the calls that are already made. Runs of models without a key are left out.
     """
     costs: dict[str, list[float | None]] = {}
     for run in runs:
@@ -305,7 +302,7 @@ def record_path(run: Run, component: Component) -> Path:
 def _with_unfinished_runs(
     planned: Sequence[ComponentRun], inputs: Inputs, recorded: Sequence[RecordedRun]
 ) -> tuple[list[ComponentRun], list[Finished]]:
-    """Replace planned runs by unfinished runs with the same inputs. Return (runs to call, resumed runs with a record).
+    """Replace planned runs by unfinished runs with the same inputs. Return (runs to call, runs already recorded).
 
     An unfinished run with fewer calls than planned is extended to the planned cases and replicates.
     """

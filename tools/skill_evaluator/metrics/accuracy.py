@@ -19,7 +19,7 @@ KS = (1, 2, 3, 5, 10)  # values of k in pass^k
 
 
 class Comparison:
-    """One parsed output and its ground truth; `truth` is None for the truth null and for a case without a truth."""
+    """One parsed output and its ground truth. `truth` is None if the ground truth is null or missing."""
 
     def __init__(
         self,
@@ -125,13 +125,12 @@ def field_level_f1(comparison: Comparison) -> float | None:
 
 
 def jaccard(comparison: Comparison) -> float | None:
-    """Return the mean of |truth ∩ output| ÷ |truth ∪ output| over the arrays, each a multiset of items.
+    """Return the mean of |truth ∩ output| ÷ |truth ∪ output| over the arrays. Each array is a multiset of items.
 
-    Items of arrays with `align: key` are compared by their key fields (by the whole item if all key fields are null),
-    other items by canonical value. Arrays inside array items are pooled by path. An array that is empty or absent on
-    both sides does not count; if no array counts, the score is 1. Range 0 to 1, 1 is best; undefined without truth, or
-    if neither schema nor values have an array.
-    Jaccard 1901; multiset form, Ruzicka 1958.
+    Items are compared by canonical value or, if the array has `align: key`, by their key fields. Arrays at one path,
+    such as the `lines` of all `orders`, count as one array. An array with items in neither truth nor output does not
+    count. If no array counts, the score is 1. Range 0 to 1, 1 is best. Undefined without truth, or if there are no
+    arrays in schema, truth and output. Jaccard 1901; multiset form, Ruzicka 1958.
 
     >>> jaccard(Comparison({"a": [1, 2, 3]}, {"a": [3, 2, 4]}))
     0.5
@@ -207,11 +206,11 @@ def macro_f1(confusion: Mapping[tuple[str | None, str | None], int]) -> float | 
 
 @dataclass(slots=True)
 class FieldCounts:
-    """The leaves of one path in one or more outputs, by outcome.
+    """The counts of the leaves at one path, by outcome, over one or more outputs.
 
-    `flawed` counts outputs with a leaf that is not right, `filled` outputs with a value at the path, and
-    `filled_in_truth` outputs whose ground truth has a value there. `token_f1` and `rouge_l` are sums over `texts` free
-    texts; a missing or extra text adds 0. `confusion` counts pairs (true label, output label) of a category.
+    `flawed` counts outputs with a leaf that is not right. `filled` counts outputs with a value at the path.
+    `filled_in_truth` counts outputs whose ground truth has a value at the path. `texts` counts free texts, and
+    `token_f1` and `rouge_l` are sums over these texts. `confusion` counts pairs of a true label and an output label.
     """
 
     right: int = 0
@@ -228,7 +227,7 @@ class FieldCounts:
 
     @property
     def n(self) -> int:
-        """The number of leaves in truth or output."""
+        """The number of compared leaves. A leaf that is in both truth and output counts once."""
         return self.right + self.wrong + self.missing + self.extra
 
     def add(self, counts: "FieldCounts", times: int = 1) -> None:

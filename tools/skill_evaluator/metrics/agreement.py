@@ -73,8 +73,8 @@ class CaseOutputs:
 class AgreementMetric:
     """One reproducibility metric. `score` is a pure function of a case's outputs; it returns None if undefined.
 
-    The score is 0 to 1 (best), or 1 (best) to the number of outputs if `is_count`. `reads_raw_text`: raw texts are
-    compared, so key order matters. `unordered_arrays` is as in `Metric`.
+    The best score is 1. The worst score is 0 or, if `is_count`, the number of outputs. If `reads_raw_text`, raw texts
+    are compared, so key order matters. `unordered_arrays` is as in `Metric`.
     """
 
     score: Callable[[CaseOutputs], float | None]
@@ -103,16 +103,16 @@ def field_values(outputs: CaseOutputs) -> dict[str, Counter[Hashable]]:
 def field_profile(
     outputs: CaseOutputs, values: FieldValues, fields: Mapping[str, FieldCounts] | None
 ) -> dict[str, Stability]:
-    """Return the stability of each leaf path of one case, from its outputs and their `field_values`.
+    """Return the stability of each leaf path of one case.
 
-    - `unscored`: fewer than two outputs, none parsed, or free text that does not count (no `threshold`);
-    - `stable_right`: every output was parsed, and right by the field's rule (all leaves of an array path);
-    - `stable_wrong`: every output was parsed, all have the same canonical value, and none was right;
-    - `flaky`: otherwise, for example if an output could not be parsed.
+    - `unscored`: there are fewer than two outputs, no output was parsed, or the field does not count in scores.
+    - `stable_right`: every output was parsed, and all its leaves at the path are right.
+    - `stable_wrong`: every output was parsed and has the same wrong value.
+    - `stable`: every output was parsed and has the same value, and the case has no ground truth.
+    - `flaky`: otherwise.
 
-    `fields` has the total counts over the parsed outputs by leaf path. If the case has no ground truth, it is None, and
-    a field is `stable` if every output was parsed and has the same canonical value. Absent is a value. The canonical
-    value of an array path is the multiset of its values; it stays the same if items swap values between outputs.
+    `values` is the result of `field_values`. `fields` has the total counts over the parsed outputs, or is None if the
+    case has no ground truth. A missing value counts as a value. The value at an array path is a multiset.
 
     >>> outputs = CaseOutputs()
     >>> for text in ('{"a":1,"b":1,"c":1}', '{"a":1,"b":1,"c":2}'): outputs.add(text, text)
@@ -225,11 +225,11 @@ def _sampled_pairs(values: list[CountedOutput]) -> Iterator[tuple[CountedOutput,
 
 
 def field_stability_by_path(outputs: CaseOutputs) -> dict[str, float]:
-    """Return the share of outputs with the most frequent value, by leaf path.
+    """Return the share of outputs that have the most frequent value, by leaf path.
 
-    Values are compared by canonical form; tolerances do not apply. The values at an array path count as one multiset.
-    Absent is a value. An unparseable output has no value, but counts in N, the number of outputs. Range 1/N (0 if no
-    output was parsed) to 1, 1 is best; empty for fewer than two outputs.
+    Values are compared in canonical form, so tolerances do not apply. A missing value counts as a value. All values at
+    an array path count as one multiset. An unparseable output has no value, but counts as an output. Range 0 to 1, 1 is
+    best; empty for fewer than two outputs.
 
     >>> outputs = CaseOutputs()
     >>> for text in ('{"a":1}', '{"a":1}', '{"a":2}'): outputs.add(text, text)
@@ -242,9 +242,10 @@ def field_stability_by_path(outputs: CaseOutputs) -> dict[str, float]:
 
 
 def field_stability(outputs: CaseOutputs) -> float | None:
-    """Return the mean over the fields of the share of outputs with the most frequent value.
+    """Return the mean stability of the fields.
 
-    Range 0 to 1, 1 is best; undefined for fewer than two outputs or without fields.
+    The stability of a field is the share of outputs that have the most frequent value of this field. Range 0 to 1, 1 is
+    best; undefined for fewer than two outputs or without fields.
 
     >>> outputs = CaseOutputs()
     >>> for text in ('{"a":1,"b":1}', '{"a":1,"b":2}'): outputs.add(text, text)
@@ -267,9 +268,8 @@ class ArrayLengths:
 def array_lengths(outputs: CaseOutputs) -> dict[str, ArrayLengths]:
     """Return the share of the most frequent length, the shortest and the longest length of each array, by path.
 
-    An absent array has length 0; arrays inside array items are pooled by path; an unparseable output has no length.
-    `stability` ranges from 1/N (0 if nothing was parsed) to 1, 1 is best. Return an empty mapping for fewer than two
-    outputs.
+    Arrays at one path, such as the `lines` of all `orders`, count as one array. An absent array has length 0. An
+    unparseable output has no length, but counts as an output. Return {} for fewer than two outputs.
 
     >>> outputs = CaseOutputs()
     >>> for text in ('{"a":[1,2]}', '{"a":[2,3]}', '{"a":[1]}', '{}'): outputs.add(text, text)
@@ -293,9 +293,10 @@ def array_lengths(outputs: CaseOutputs) -> dict[str, ArrayLengths]:
 
 
 def array_length_stability(outputs: CaseOutputs) -> float | None:
-    """Return the mean over the arrays of the share of outputs with the most frequent length.
+    """Return the mean stability of the lengths of the arrays.
 
-    Range 0 to 1, 1 is best; undefined for fewer than two outputs, or if neither schema nor outputs have an array.
+    The stability of an array's length is the share of outputs that have the most frequent length. Range 0 to 1, 1 is
+    best; undefined for fewer than two outputs, or if neither schema nor outputs have an array.
 
     >>> outputs = CaseOutputs()
     >>> for text in ('{"a":[1],"b":[]}', '{"a":[2],"b":[3]}'): outputs.add(text, text)
@@ -307,14 +308,12 @@ def array_length_stability(outputs: CaseOutputs) -> float | None:
 
 
 def krippendorff_alpha(units: Iterable[Mapping[Hashable, int]]) -> float | None:
-    """Return Krippendorff's α for nominal values, 1 − observed ÷ expected disagreement.
+    """Return Krippendorff's α for nominal values: 1 − observed disagreement ÷ expected disagreement.
 
-    Each unit has the count of each value; units with fewer than two values are ignored. With n values, n_c of value c,
-    and n_uc of value c in unit u with m_u values,
-    α = [(n − 1) Σ_u Σ_c n_uc (n_uc − 1) ÷ (m_u − 1) − Σ_c n_c (n_c − 1)] ÷ [n (n − 1) − Σ_c n_c (n_c − 1)].
-    Units may have different numbers of values. Range −1 to 1, 1 is best, 0 is chance. α is undefined if no unit has two
-    values, or if all values are equal, since the expected disagreement is then 0.
-    Krippendorff 2011, https://repository.upenn.edu/asc_papers/43.
+    Each unit has the count of each value. The observed disagreement is the share of unequal pairs within units, each
+    unit weighted by its number of values. The expected disagreement is the share of unequal pairs among the values of
+    all units. Units with fewer than two values are ignored. Range −1 to 1, 1 is best, 0 is chance. Undefined if no unit
+    has two values, or if all values are equal. Krippendorff 2011, https://repository.upenn.edu/asc_papers/43.
 
     >>> krippendorff_alpha([{"yes": 2}, {"no": 2}])
     1.0

@@ -16,13 +16,13 @@ _MAX_CELLS = 20_000_000  # table cells that are filled in about 10 s
 def tree_similarity(comparison: Comparison) -> float | None:
     """Return 1 − (tree edit distance) ÷ (nodes of truth + nodes of output); field rules do not apply.
 
-    Each object, array and scalar is a node, labelled with its key (none for array items and the root) and its kind or
-    value; inserting, deleting or relabelling a node costs 1. Members are sorted by key, so that key order does not
-    matter; the order of array items does. Null members are absent, null items are nodes, a null root has no node.
+    Each object, array and scalar is a node. The label of a node is its key with its value, or with its kind for an
+    object or array. Inserting, deleting or relabelling a node costs 1. The order of keys does not matter, and the order
+    of array items does. An object member that is null counts as absent.
 
-    Range 0 to 1, 1 is best; both null → 1. Two trees of equal size with nothing in common score about 0.5, since every
-    node is relabelled. Undefined without truth, and if the exact distance would take longer than about 10 s: for
-    very different trees of more than about 1,500 nodes. Zhang and Shasha 1989, https://doi.org/10.1137/0218082.
+    Range 0 to 1, 1 is best. Two trees of equal size with nothing in common score about 0.5, since every node is
+    relabelled. Undefined without truth, and for very different trees of more than about 1,500 nodes, since the distance
+    would take longer than about 10 s. Zhang and Shasha 1989, https://doi.org/10.1137/0218082.
 
     >>> tree_similarity(Comparison({"a": 1, "b": 2}, {"b": 3, "a": 1.0}))  # 1 − 1 ÷ (3 + 3)
     0.8333333333333334
@@ -36,14 +36,14 @@ def tree_similarity(comparison: Comparison) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """Nodes in postorder, each with a label, the size of its subtree and a shape; equal subtrees have equal shapes."""
+    """A tree as the label, subtree size and shape of each node, in postorder. Equal subtrees have equal shapes."""
 
     labels: list[int] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     shapes: list[int] = field(default_factory=list)
 
     def tops(self) -> dict[int, int]:
-        """Map each leaf to the root of the largest subtree that begins with it. Omit single nodes except the first."""
+        """Map each leaf to the root of the largest subtree whose leftmost leaf it is. Omit subtrees of one node."""
         highest = {node + 1 - size: node for node, size in enumerate(self.sizes)}
         return {leaf: top for leaf, top in sorted(highest.items()) if self.sizes[top] > 1 or not leaf}
 
@@ -71,7 +71,7 @@ def _postorder(value: Any) -> Iterable[tuple[Hashable, int]]:
 def tree(nodes: Iterable[tuple[Hashable, int]], numbers: dict[Hashable, int]) -> Tree:
     """Build a tree from the (label, number of children) of each node in postorder.
 
-    `numbers` collects the integers for labels and shapes. Trees to compare share it.
+    `numbers` gives each label and each shape an integer. Pass the same dict for trees that will be compared.
     """
     built = Tree()
     waiting: list[int] = []  # roots of the subtrees that have no parent yet
@@ -89,8 +89,8 @@ def tree(nodes: Iterable[tuple[Hashable, int]], numbers: dict[Hashable, int]) ->
 def tree_distance(a: Tree, b: Tree) -> int | None:
     """Return the ordered tree edit distance. Return None if it would take longer than about 10 s.
 
-    A mapping of cost k leaves at most k nodes without a partner. So, for growing k, only the cells that such a mapping
-    can pass through are filled: Touzet 2007, https://doi.org/10.1016/j.jda.2006.07.002.
+    The search is limited to distances of at most k. The limit k grows until the distance is found: Touzet 2007,
+    https://doi.org/10.1016/j.jda.2006.07.002.
     """
     sizes = len(a.labels), len(b.labels)
     if not all(sizes):
@@ -115,10 +115,10 @@ def tree_distance(a: Tree, b: Tree) -> int | None:
 
 
 def _add_distances(a: Tree, b: Tree, tops: tuple[int, int], k: int, distances: dict[tuple[int, int], int]) -> None:
-    """Add the edit distance of each pair of subtrees with roots on two leftmost paths, by pair of roots.
+    """Add distances between subtrees of `a` and subtrees of `b` to `distances`, by pair of roots.
 
-    `tops` are the highest nodes of the paths, in `a` and `b`. Cell q of row p is the distance between the first p nodes
-    in `a` and the first q nodes in `b`. Distances above `k` may be missing or too high.
+    The subtrees have the same leftmost leaf as the nodes in `tops`: the first in `a`, the second in `b`. Distances
+    above `k` may be missing or too high.
     """
     begin_a, begin_b = tops[0] + 1 - a.sizes[tops[0]], tops[1] + 1 - b.sizes[tops[1]]
     excess = len(a.labels) - begin_a - (len(b.labels) - begin_b)  # nodes from both beginnings on

@@ -106,7 +106,7 @@ def _replicates_words(model: ModelVerdict) -> str:
 
 
 def _open_reasons(model: ModelVerdict) -> list[str]:
-    """Return sentences on turned and unreliable cases, then the reasons that the tables do not show."""
+    """Return the reasons for a verdict, except those in tables. Changes of the pass status of cases come first."""
     shown = ("less repeatable:", *(f"{one.metric} {verb} from " for one in model.metrics for verb in ("fell", "rose")))
     falls = results.joined_falls(model.falls) if model.falls else None
     reasons = [one for one in model.reasons if not one.startswith(shown) and not (falls and falls in one)]
@@ -114,7 +114,10 @@ def _open_reasons(model: ModelVerdict) -> list[str]:
 
 
 def joined(sheets: Mapping[str, Sheet], limit: int, limit_of_several: int = _MAX_ROWS_OF_SEVERAL) -> Iterator[Sheet]:
-    """Yield one table of the first rows of each model, if there are rows. With several models it has a model column."""
+    """Merge the first rows of each model's table. Yield nothing if there are no rows.
+
+    One model has at most `limit` rows. Several models have at most `limit_of_several` rows each, and a model column.
+    """
     several = len(sheets) > 1
     shown = {name: sheet.rows[: limit_of_several if several else limit] for name, sheet in sheets.items()}
     if rows := [[Cell(name, code=True), *row] for name, rows in shown.items() for row in rows]:
@@ -156,7 +159,7 @@ def _model_heading(model: ModelVerdict) -> Heading:
 
 
 def model_blocks(model: ModelVerdict, skill: str, limit: int = _MAX_TABLE_ROWS) -> list[Block]:
-    """Return the size of a model's comparison, its reasons and notes, and tables of at most `limit` rows."""
+    """Return the blocks of a model's comparison: versions and cases, notes, and tables of at most `limit` rows."""
     notes = [*_turned_cases(model), *model.reasons, *_model_notes(model)]
     size = Line(f"{' → '.join(_versions(model))} · {_size_words(model)}")
     return [size, Lines(notes, "-"), *_all_sheets(model, skill, limit)]

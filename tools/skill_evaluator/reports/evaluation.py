@@ -100,7 +100,10 @@ def evaluation_page(
 
 
 def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> ComparisonSummary | None:
-    """Draw an evaluation's conclusion. Return None if there is no run, or if a scenario has no comparison."""
+    """Draw the conclusion from an evaluation.
+
+    Return None if there is no run, or if the runs in a scenario were not compared.
+    """
     reader = Reader(outputs=_run_names(done), folders=folders, is_partial=done.is_partial)
     records = [run.record for run in done.finished]
     judged = done.judged or [one for one in records if not (one.is_final or one.is_baseline or one.shard)]
@@ -142,12 +145,12 @@ def write_reports(result: EvaluationResult) -> EvaluationResult:
 
 
 def write_report(finished: Finished, verdict: ComparisonResult | None = None, site: str | None = None) -> None:
-    """Write `report.md` into a run folder, with the verdict on the run if the comparison `verdict` has one."""
+    """Write `report.md` into a run folder. If `verdict` compares this run, the report begins with the comparison."""
     replace_text(finished.folder / REPORT, report_page(finished, verdict, site).markdown())
 
 
 def report_page(finished: Finished, verdict: ComparisonResult | None = None, site: str | None = None) -> Page:
-    """Build the page of one run. It begins with the verdict on the run if the comparison `verdict` has one."""
+    """Build the page of one run. If `verdict` compares this run, the page begins with the comparison."""
     model = None if verdict is None else verdict.on_run(finished.record.run_id)
     run = _run_section(finished)
     if verdict is None or model is None:

@@ -44,7 +44,7 @@ def explanation_page(
     compared: ComparisonResult | None,
     ship: str,
 ) -> Page:
-    """Build the page of a case, or of a field in several cases. `compared` is that of `newest`, the highest version."""
+    """Build the page of a case or of a field. `newest` is the highest version, and `compared` is its comparison."""
     component, version, reader = manifest.skill, manifest.skill_version, Reader(folders=folders)
     title = Cell(f"{component} {version} · {manifest.model_id} · run {manifest.run_id}", code=True)
     outputs = _output_blocks(views[0], manifest) if len(views) == 1 else ()
@@ -108,7 +108,7 @@ def _text_blocks(title: str, text: str) -> Iterator[Block]:
 
 
 def _cut_tables(summary: str, whole: Sheet, short: Sheet | None = None) -> Iterator[Block]:
-    """Yield `short` with `whole` collapsed, or only `whole` if equal. By default, `short` is `whole` with cut cells."""
+    """Yield a short table with the whole table collapsed. If the two tables are equal, yield only the whole table."""
     cut_rows = [[replace(cell, text=abridged(cell.text)) for cell in row] for row in whole.rows]
     brief = short or replace(whole, rows=cut_rows)
     more = len(whole.rows) - len(brief.rows)
@@ -154,10 +154,7 @@ def _field_blocks(views: Sequence[CaseView]) -> Iterator[Block]:
 
 
 def _field_rows(views: Sequence[CaseView], *, cut: bool) -> Iterator[tuple[bool, list[Cell]]]:
-    """Yield the rows of the table of fields: True if a short table may omit the row, and its cells.
-
-    Each value and each check has a row. With several cases, each output without a score has a row, too.
-    """
+    """Yield (may be omitted, cells) for each row of the table of fields: values, checks and unscored outputs."""
     for view in views:
         case = [Cell(view.case.id, code=True)] if len(views) > 1 else []
         for index, values in view.fields.items():

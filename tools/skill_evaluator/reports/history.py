@@ -128,7 +128,7 @@ def accepted_page(accepted: Accepted) -> Page:
 
 
 def _strict_means(accepted: Accepted) -> dict[str, tuple[int, float | None]]:
-    """Return the number of runs and the mean of their strict means by model id. The mean is None if no run has one."""
+    """Return (number of runs, mean score of the runs) by model id. The mean is None if no run has a score."""
     metric = accepted.records[0].primary_metric
     means = {}
     for model_id, records in by_key((record.model_id, record) for record in accepted.records).items():

@@ -113,7 +113,7 @@ def bias_report(results: JudgeRunResults) -> str:
 
 
 def judge_run_blocks(results: JudgeRunResults) -> list[Block]:
-    """Return the blocks of a judge run's page. Evidence quotes outputs and is shown in terminal and Markdown only."""
+    """Return the blocks of a judge run's page. Blocks that quote outputs are not shown on the site."""
     if isinstance(results, JudgeCalibration):
         return list(calibration_blocks(results))
     return [*_judged_blocks(results), *_bias_blocks(results)]
@@ -496,7 +496,7 @@ def _cascade_blocks(cascade: CascadeResult) -> Iterator[Block]:
 
 
 def calibration_blocks(calibration: JudgeCalibration) -> Iterator[Block]:
-    """Yield the blocks of a calibration: agreement with people, biases, corruption tests and batch rates by judge."""
+    """Yield the blocks of a calibration: agreement with people, biases, detected corruptions, rates of regressions."""
     yield Heading("Agreement with people", level=1)
     rule = _RULE.format(bar=plain(calibration.bar))
     if calibration.shown:

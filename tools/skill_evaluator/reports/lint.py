@@ -33,7 +33,7 @@ def print_linted(library: LintedLibrary, form: Format) -> None:
 
 
 def mark_linted(library: LintedLibrary, platform: PlatformName | None) -> None:
-    """Print warnings about edited and stale files to stderr. On a CI platform, also annotate warnings and problems."""
+    """Print the warnings of a linted library to stderr. On a CI platform, also annotate the warnings and problems."""
     warnings = [*library.edited, *library.stale]
     for warning in warnings:
         print(f"warning: {visible(warning.message)}", file=sys.stderr)

@@ -26,9 +26,9 @@ _MAX_LOST, _MAX_FELL = 3, 2
 class Reader:
     """The place where a report is read. It decides which commands the report suggests.
 
-    `outputs` maps the run ids whose outputs are on this machine to arguments of `explain`. It is None if the runs
-    belong to no library. `folders` has options such as `--config DIR`. `in_ci`: the report is read on a pull
-    request. `draft`: the pull request is not merged yet. `is_partial`: only some of the cases were run.
+    `outputs` has the argument of `explain` by run id, for each run whose outputs are on this machine. `outputs` is None
+    if the runs belong to no library. `folders` has options such as `--config DIR`. If `in_ci`, the report is read on a
+    pull request. If `draft`, the pull request is not merged yet. If `is_partial`, only some of the cases were run.
     """
 
     outputs: Mapping[str, str] | None = None
@@ -43,10 +43,7 @@ class Reader:
         return self.in_ci or self.outputs is not None
 
     def command(self, *arguments: str) -> str:
-        """Return a command that ends with the options in `folders`, between backticks.
-
-        In CI after a merge it begins with `git pull`, because the records are on the branch.
-        """
+        """Return a command in backticks. The command ends with the options in `folders`, such as `--config DIR`."""
         folders = self.folders
         if arguments[0] in _READ_NO_CASES and "--fixtures" in folders:
             start = folders.index("--fixtures")
@@ -72,13 +69,13 @@ class ComparisonSummary:
 
     @property
     def lines(self) -> list[str]:
-        """The sentences that are not empty, in order, with a label before `sure` and `next`."""
+        """The sentences of the summary that are not empty, in the order of the report."""
         sure = f"how sure: {self.sure}" if self.sure else ""
         return [line for line in (self.verdict, self.lost, self.amounts, sure, self.ship, f"next: {self.next}") if line]
 
     @property
     def closing(self) -> Closing:
-        """The sentences as the closing lines of the terminal output; the verdict is styled."""
+        """The sentences of the summary as the last lines on a terminal, with the verdict in its style."""
         return Closing([Line(line, style=self.style * (line == self.verdict)) for line in self.lines])
 
 
@@ -144,7 +141,7 @@ def worst_first(result: ComparisonResult) -> list[ModelVerdict]:
 
 
 def largest_fall(model: ModelVerdict) -> float:
-    """Return the largest drop of a critical metric or of a field (`model.fell_most`), as a number of at most 0."""
+    """Return the largest drop of a critical metric or field as a difference, which is negative or 0."""
     differences = [one.difference or 0.0 for one in model.metrics if one.tier == "critical"]
     if model.fell_most is not None:
         differences.append(model.fell_most.difference or 0.0)
@@ -152,10 +149,9 @@ def largest_fall(model: ModelVerdict) -> float:
 
 
 def scope_words(result: ComparisonResult, model: ModelVerdict) -> str:
-    """Format the verdict of a comparison, the version that `model` was compared with, and the number of cases.
+    """Format the verdict of a comparison, for example as `regressed against 1.2.0 on these 40 cases`.
 
-    A loss only since the accepted version names that version. An incomparable verdict has no number of cases. Improved
-    and unchanged verdicts add the number of 100 new cases that may be worse, unless only failed cases were run again.
+    The baseline of `model` is named. An improved or unchanged verdict adds how many of 100 new cases may be worse.
     """
     cases, text = result.n_cases, str(result.verdict)
     if model.baseline is not None:
@@ -185,7 +181,7 @@ def with_served(*models: ModelVerdict, verdict: str | None = None) -> str:
 
 
 def lost_words(model: ModelVerdict) -> str:
-    """Name the lost fields and cases of a model. Return "" if there are none."""
+    """Name the fields in `lost_fields` and the cases in `lost_cases` of a model. Return "" if both are empty."""
     lost = {"field": [path or WHOLE for path in model.lost_fields], "case": model.lost_cases}
     parts = [f"{kind}{'s' * (len(names) > 1)} {listed(names, _MAX_LOST)}" for kind, names in lost.items() if names]
     return f"lost: {'; '.join(parts)}" if parts else ""
@@ -215,11 +211,10 @@ def _loss_words(model: ModelVerdict) -> str:
 
 
 def sure_words(model: ModelVerdict, *, is_named: bool = True) -> str:
-    """Format the change that decides a verdict, with its number of cases and its confidence interval.
+    """Format the change that decides a verdict, with the number of cases, confidence interval and adjusted p-value.
 
-    The text ends with the adjusted p-value, or with the tolerance if the verdict is `unchanged` or there is no p-value.
-    A loss only since the accepted version has its own text. Return "" if nothing was compared. `is_named` adds the name
-    of the model.
+    If the verdict is `unchanged`, the tolerance takes the place of the p-value. If `is_named`, add the name of the
+    model. Return "" if nothing was compared.
     """
     since, measure = model.only_since_accepted, _deciding_measure(model)
     named = f" with {model.model_id}" if is_named else ""
@@ -271,9 +266,9 @@ def amount_words(result: ComparisonResult) -> str:
 
 
 def fell_most_words(model: ModelVerdict) -> str:
-    """Name the field that fell most, with its scores, if it fell by more than its tolerance.
+    """Name the field that fell most (`model.fell_most`), with its scores.
 
-    Return "" if no field did, if the field is a lost field, or if the model is incomparable.
+    Return "" if there is no such field, if the field is in `lost_fields`, or if the model is incomparable.
     """
     field = None if model.verdict == "incomparable" else model.fell_most
     return "" if field is None or field.metric in model.lost_fields else fall_words(field)

@@ -103,7 +103,7 @@ def _grouped(answers: Iterable[Answer], same: Callable[[Answer], Hashable]) -> l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistinctOutput:
-    """Equal outputs of a case. `replicates` and `texts` describe all of them, the other fields the first output."""
+    """Equal outputs of a case. `replicates` and `texts` list all outputs. Other fields describe the first output."""
 
     answer: Answer
     replicates: tuple[int, ...]
@@ -250,7 +250,7 @@ class CommonAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerChange:
-    """A case whose most frequent output changed, with the primary metric's strict mean before and after.
+    """A case whose most frequent output changed, and its score on the primary metric before and after.
 
     `values` lists the changed values. It is empty if either output is a failure or is too long to compare.
     """
@@ -265,7 +265,7 @@ class AnswerChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedAnswers:
-    """The changed outputs of a model. `compared` counts the cases. `absent` is the reason if none were compared."""
+    """The changed outputs of a model. `compared` counts the cases. `absent` is the reason if nothing was compared."""
 
     model_id: str
     baseline: str

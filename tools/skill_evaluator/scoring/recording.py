@@ -236,12 +236,7 @@ def _total(usages: Sequence[Usage], name: str) -> int | None:
 
 
 def summarize_accuracy(scorecard: Scorecard, metrics: Iterable[str]) -> dict[str, Summary]:
-    """Return the summary of each metric over the cases for which it is defined.
-
-    `mean` averages the `n` outputs with a score, first within each case. In `strict_mean`, over `n_cases` cases,
-    refused, truncated and unparseable outputs count 0. `ci95` is the confidence interval of `strict_mean`, `stdev` its
-    standard deviation between replicates, and `stdev_cases` between cases.
-    """
+    """Return the summary of each metric over the cases for which it is defined. See docs/metrics.md for the figures."""
     summaries = {}
     for name in metrics:
         cases = [case for case in scorecard.cases if name not in case.undefined]

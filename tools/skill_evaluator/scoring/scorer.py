@@ -201,10 +201,10 @@ class CompletedCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scorecard:
-    """The scores of all cases of a run, and the calls with a completion.
+    """The scores of all cases of a run.
 
-    `reasons` counts failures, ambiguous outputs and cases that were too costly to compare. `faults` has the cases of
-    each failure. `answers` is the digest of all outputs.
+    `reasons` counts failures and other problems by reason. `faults` names some cases of each failure. `completed` has
+    the calls that returned a completion. `answers` is the digest of all outputs.
     """
 
     cases: tuple[CaseScore, ...]
@@ -424,10 +424,7 @@ _MAX_MESSAGE_CHARS = 300
 
 
 class Scorer:
-    """Scores the replicates of one run. Each call may be added once.
-
-    `scores` may also have cases of other runs. `replicates` is the number of planned calls per case.
-    """
+    """Scores the replicates of one run. Each call may be added only once."""
 
     def __init__(self, scores: AnswerScorer, case_ids: Collection[str], replicates: int) -> None:
         self._component = scores.component
@@ -612,7 +609,7 @@ def score_outcomes(
     outcomes: Iterable[Replicate],
     judged: Mapping[tuple[str, str], CheckScores],
 ) -> Scorecard:
-    """Return the scorecard of a run from the outcomes of its calls. `judged` is as in `Scorer.take`."""
+    """Return the scorecard of a run. `judged` has the scores of judged checks by (case id, text of the output)."""
     scorer = Scorer(scores, manifest.cases, manifest.replicates)
     for replicate in outcomes:
         scorer.add(replicate)

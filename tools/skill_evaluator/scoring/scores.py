@@ -71,10 +71,10 @@ class LeafRow:
 class OutputScores:
     """The scores of one output.
 
-    `scores` has every metric by name: a number in [0, 1], or None if it was not measured. `valid` is None if there is
-    no schema. `found` is the form of the output in a raw text, such as `fenced`. It is None if the text has no output
-    (`problem` is the reason) or a parsed output was scored. `rows` has one row per compared value, in the order of the
-    ground truth. It is empty without a ground truth or an output.
+    `scores` has every metric by name: a number in [0, 1], or None if the metric was not measured. `valid` is None if
+    there is no schema. If a raw text was scored, `found` is the form of the output in the text, such as `fenced`. If
+    the raw text has no output, `found` is None and `problem` is the reason. `rows` has one row per compared value, in
+    the order of the ground truth. `rows` is empty without a ground truth or an output.
     """
 
     scores: Mapping[str, float | None]

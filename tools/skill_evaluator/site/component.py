@@ -111,15 +111,12 @@ def _field_rows(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:
 
 
 def is_flawless(profile: Mapping[str, int]) -> bool:
-    """Return whether a profile has cases and all of them are right in every output."""
+    """Return whether there are cases and all cases are `stable_right`. `profile` counts the cases by stability."""
     return bool(profile.get("stable_right")) and sum(profile.values()) == profile["stable_right"]
 
 
 def _trend_points(history: History, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    """Yield the figures of each model's measured versions, then of each incomplete run without a scenario.
-
-    Versions of a model have the same `segment` while they can be compared. `point` is None for an incomplete run.
-    """
+    """Yield the figures of each measured version of each model, then of each incomplete run without a scenario."""
     by_run = {row.run_id: row for row in rows}
     for model in history.models:
         stretch = 0
@@ -171,11 +168,7 @@ def _confusion_matrices(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]
 
 
 def overview_rows(status: ComponentStatus, grades: Mapping[str, str | None]) -> Iterator[dict[str, Any]]:
-    """Yield a row of the overview for each model, with the figures of its newest run of its highest version.
-
-    The score is over all runs of the version if the model is ranked. `rank` is the index of the worst verdict in
-    `ORDER`.
-    """
+    """Yield the overview's row of each model, with the figures of the newest run of the model's highest version."""
     points = {model.model_id: model.points[-_DRAWN:] for model in status.history.models}
     ranked = {model.model_id: model for model in status.ranking.models}
     for model_id, record in status.newest.items():
@@ -201,11 +194,11 @@ def run_figures(run: Row | Record) -> dict[str, Any]:
 
 
 def verdict_of(model_id: str, status: ComponentStatus) -> dict[str, Any]:
-    """Return the `verdict` on a model's highest version, its baseline `before` and the score `difference`.
+    """Return the verdict on a model's highest version: `verdict`, `before`, `difference` and `also`.
 
-    The baseline is the previous version. It is the accepted version if the model improved on the previous version, or
-    if it regressed on both and fell further since the accepted one. `also` has the verdict against the other baseline.
-    It is None if both verdicts or both baselines are the same. All values are None for a first version.
+    The baseline is the previous version or the accepted version. `before` names the baseline, and `difference` is the
+    difference of the scores. If the comparison with the other baseline has a different verdict, `also` has this
+    comparison. All values are None for a first version.
     """
     ranked = next((model for model in status.ranking.models if model.model_id == model_id), None)
     step = next(model.points[-1].step for model in status.history.models if model.model_id == model_id)
@@ -268,12 +261,12 @@ def _chart_name(text: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentState:
-    """The state of a component's newest version. If none was measured, `version` is "" and `reason` has the reason.
+    """The state of a component's newest version. If no version was measured, `version` is "" and `reason` is set.
 
-    `alarm`: it regressed or could not be measured. `calm`: nothing was lost. `ship` names the version and model to
-    ship. `verdicts` pairs each verdict with text on its baseline. `where` names the largest loss, `sure` its evidence,
-    `next` the next step, all for one model and baseline. `unmeasured` names runs without a verdict, `past` earlier
-    regressions.
+    If `alarm`, the version regressed or could not be measured. If `calm`, nothing was lost. `ship` names the version
+    and model to ship. `verdicts` has each verdict and a text on its baseline. `where` names the field and cases that
+    fell most. `sure` is the evidence for the loss. `next` is the next step. `unmeasured` names runs without a verdict.
+    `past` names earlier regressions.
     """
 
     component: str
@@ -324,10 +317,10 @@ def component_state(status: ComponentStatus, rows: Sequence[Row]) -> ComponentSt
 
 
 def _verdicts_since(status: ComponentStatus) -> Iterator[tuple[str, str]]:
-    """Yield each verdict on the newest version with a text on its baseline and models.
+    """Yield (verdict, text) for each verdict on the newest version. The latest baseline comes first.
 
-    The latest baseline comes first. The text is like ` since 1.2.0 with a, b`. If all models have the verdict, it names
-    none. Without a baseline, the verdict is `first`, and the text has no version.
+    The text names the baseline and models, for example ` since 1.2.0 with a, b`. If all models have the verdict, the
+    text names no models.
     """
     steps, shown = status.history.newest_steps, set[tuple[str, str]]()
     by_verdict: dict[tuple[str, str], list[str]] = {}
@@ -345,9 +338,9 @@ def _verdicts_since(status: ComponentStatus) -> Iterator[tuple[str, str]]:
 
 
 def _step_verdicts(step: Step | None) -> list[tuple[str, str]]:
-    """Return a step's verdicts with their baselines: the previous version, and the accepted one if it is another.
+    """Return the pairs (verdict, baseline) of a step. The baselines are the previous and the accepted version.
 
-    Only the accepted version is a baseline if the step is *regressed* only since that version.
+    If the step regressed only since the accepted version, return only the pair of the accepted version.
     """
     if step is None:
         return [("first", "")]
@@ -357,7 +350,7 @@ def _step_verdicts(step: Step | None) -> list[tuple[str, str]]:
 
 
 def _unmeasured_runs(status: ComponentStatus, rows: Sequence[Row]) -> tuple[list[str], bool]:
-    """Return a sentence on each incomplete run of the newest or a higher version, and True if one is unreadable."""
+    """Return (sentences on the incomplete runs since the newest version, whether a run has unreadable outputs)."""
     newest = precedence(status.history.newest)
     measured = {(record.model_id, record.skill_version) for record in status.newest.values()}
     lacking = {
@@ -400,7 +393,7 @@ def loss_parts(name: str, model: ModelVerdict, max_cases: int = 3) -> list[LineP
 
 
 def certainty(model: ModelVerdict, *, is_named: bool = False) -> str:
-    """Format the deciding change with its evidence. For improved and unchanged, add the bound for new cases."""
+    """Format the change that decides the verdict on a model, with the evidence for the change."""
     change = summary.sure_words(model, is_named=is_named) or "no figure can be compared"
     if model.baseline is not None and not model.only_since_accepted:
         change = f"since {model.baseline.skill_version}: {change}"
@@ -418,7 +411,7 @@ def _next_line(result: ComparisonResult, model: ModelVerdict) -> Line:
 
 
 def _past_regressions(history: History) -> Iterator[Line]:
-    """Yield a line for each version of the last five that had regressed, with the later version that fixed it."""
+    """Yield a line on each regression in the last five versions, with the later version that fixed it."""
     fell: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
     for model in history.models:
         newest = model.points[-_NEWEST:]
@@ -534,10 +527,7 @@ def write_comparisons(site: SiteFolder, compared: ComparedComponent) -> None:
 
 
 def _model_entry(compared: ComparedComponent, model: ModelVerdict, pair: tuple[str, str] | None) -> dict[str, Any]:
-    """Return the template's values for a model on a comparison page: its verdict, chart and blocks.
-
-    `spans` has the chart's measures and intervals: the metrics, then the changed fields with the largest loss first.
-    """
+    """Return the template's values for a model on a comparison page: its verdict, chart and blocks."""
     fields = sorted((field for field in model.fields if field.difference), key=lambda field: field.difference or 0.0)
     drawn = [measure for measure in (*model.metrics, *fields) if measure.difference is not None][:_MAX_DRAWN]
     spans = [(measure, *ends(measure.ci95, measure.n_cases)) for measure in drawn]

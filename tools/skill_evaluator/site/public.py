@@ -108,7 +108,7 @@ class PublicNames:
         return _with(case, profile=paths(case.profile), fields=paths(case.fields), checks=checks)
 
     def _public_field(self, path: str, field: FieldSummary) -> FieldSummary:
-        """Merge the confusion matrix's undeclared labels into `OTHERS`. Remove it if no truth is a declared label."""
+        """Merge undeclared labels of a confusion matrix into `OTHERS`. Drop a matrix without a declared true label."""
         if field.confusion is None or self._choices:
             return field
         named = self._labels.get(path, set()) | {label(None)}
@@ -158,7 +158,7 @@ class PublicNames:
         return path if path in self._paths else _CHECK if path.startswith(check_path("")) else _FIELD
 
     def _public_text(self, text: str, paths: Iterable[str]) -> str:
-        """Replace private names in a text with general words, both of the `paths` and of checks."""
+        """Replace the private names of fields (`paths`) and of checks in a text with general words."""
         names = sorted(filter(None, paths), key=len, reverse=True)  # a path may begin with another path
         pattern = "|".join([*map(re.escape, names), re.escape(check_path("")) + r"\w[\w-]*"])
         whole = rf"(?<!\w)(?<![\w\]][.-])(?:{pattern})(?![.-]?\w)"

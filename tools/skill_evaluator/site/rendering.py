@@ -68,7 +68,7 @@ def _templates() -> jinja2.Environment:
 
 
 def _printable(context: Any, value: Any) -> Any:
-    """Cut a text and escape its invisible characters. Return "" for None, and markup and other values unchanged."""
+    """Escape the invisible characters of a text, and cut the text if it is too long. Return "" for None."""
     if isinstance(value, str) and not hasattr(value, "__html__"):
         return visible(cut_name(value, context.get("max_text", MAX_TEXT)), keep="\n\t")
     return "" if value is None else value

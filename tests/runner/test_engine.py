@@ -268,7 +268,7 @@ def _stopped(script: Script, after: int, **job: object) -> Driven:
             await asyncio.sleep(0)
         await asyncio.sleep(SOON)
         stop.set()
-        return await asyncio.wait_for(driving, 5)
+        return await asyncio.wait_for(driving, 20)
 
     return asyncio.run(run())
 

@@ -243,7 +243,7 @@ def start(folder: Path, *arguments: str, env: Mapping[str, str] | None = None, *
     )
 
 
-def ended(process: subprocess.Popen[str], seconds: float = 60.0) -> Ended:
+def ended(process: subprocess.Popen[str], seconds: float = 120.0) -> Ended:
     """Wait for a process; one that takes too long is killed, and the test fails."""
     try:
         out, err = process.communicate(timeout=seconds)
@@ -288,7 +288,7 @@ def comparable(record: Mapping[str, Any], ignoring: Iterable[str] = ()) -> dict[
     return {name: value for name, value in same.items() if name not in (*_OF_THE_RUN, *ignoring)}
 
 
-def wait_until(reached: Callable[[], bool], seconds: float = 20.0) -> None:
+def wait_until(reached: Callable[[], bool], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not reached():
         assert time.monotonic() < deadline, "not reached in time"

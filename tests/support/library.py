@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Self
 from unittest.mock import patch
 
-from skill_evaluator import cli
+from skill_evaluator import cli, display
 from skill_evaluator.runner import journal as runs
 
 from tests.support.chat_server import notice
@@ -215,7 +215,8 @@ def call(folder: Path, *arguments: str, env: Mapping[str, str] | None = None, co
     """Do as `skill-evaluator ...` does, in this process; its stdout may be a terminal so many columns wide."""
     code = 0
     environment = _environment(env) | ({"COLUMNS": str(columns), "TERM": "xterm"} if columns else {})
-    inside = (chdir(folder), patch.dict(os.environ, environment, clear=True), _without_fork())
+    quick = patch.object(display, "_SLOW_S", 3_600)  # a slow machine prints no progress
+    inside = (chdir(folder), patch.dict(os.environ, environment, clear=True), _without_fork(), quick)
     with ExitStack() as entered, _captured() as (out, err):
         for each in inside:
             entered.enter_context(each)

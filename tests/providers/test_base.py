@@ -1,7 +1,7 @@
 """The classification of HTTP errors, and the wait before a retry."""
 
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
+import time
+from email.utils import formatdate
 
 import pytest
 from hypothesis import given
@@ -30,9 +30,14 @@ def test_retry_after_is_read_from_the_headers() -> None:
         assert retry_after_seconds(headers) == seconds, headers
 
 
-def test_retry_after_date_is_counted_from_now() -> None:
-    moment = datetime.now(UTC) + timedelta(minutes=10)
-    assert retry_after_seconds({"retry-after": format_datetime(moment, usegmt=True)}) == pytest.approx(600, abs=30)
+def test_retry_after_date_is_counted_from_now_in_any_time_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    dates = [formatdate(time.time() + 600, usegmt=is_gmt) for is_gmt in (True, False)]  # GMT and -0000
+    with monkeypatch.context() as environment:
+        environment.setenv("TZ", "WEST9")
+        time.tzset()
+        seconds = [retry_after_seconds({"retry-after": date}) for date in dates]
+    time.tzset()
+    assert seconds == [pytest.approx(600, abs=30)] * 2
 
 
 @given(st.text() | st.from_regex(r"[A-Z][a-z]{2}, \d{1,2} [A-Z][a-z]{2} \d{1,5} \d\d:\d\d:\d\d( (GMT|-0000))?"))

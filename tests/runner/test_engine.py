@@ -19,7 +19,7 @@ from skill_evaluator.runner.engine import call_sequences
 from skill_evaluator.runner.schedule import Budget, Call, schedule_calls
 from skill_evaluator.runner.session import Stop
 
-from tests.runner.scripted import Driven, Script, answer, drive
+from tests.runner.scripted import Driven, Script, ScriptedProvider, answer, drive
 
 PRICE = Price(input=100_000, output=100_000, cache_write=100_000)
 
@@ -153,7 +153,7 @@ def test_slow_call_is_a_timeout_and_retried() -> None:
             await asyncio.sleep(5)
         return answer()
 
-    driven = _run(script, cases=["a", "b"], replicates=1, timeout_s=0.02, retry={"attempts": 2})
+    driven = _run(script, cases=["a", "b"], replicates=1, timeout_s=0.1, retry={"attempts": 2})
     first, second = driven.outcomes
     assert (first.attempts, first.error) == (2, None)
     assert second.error is not None
@@ -223,7 +223,7 @@ async def _dropped(request: Request, times: int) -> Completion:
     ids=["no answer in time", "broken off", "an error of the server"],
 )
 def test_failed_call_that_may_be_billed_counts_as_spent(script: Script, attempts: int) -> None:
-    driven = _run(script, budget=Budget(max_cost_usd=6.0), price=PRICE, timeout_s=0.01)
+    driven = _run(script, budget=Budget(max_cost_usd=6.0), price=PRICE, timeout_s=0.1)
     assert len(driven.provider.requests) == attempts  # of 2 USD each, if they cost anything
 
 
@@ -258,13 +258,17 @@ def test_impossible_usage_counts_as_the_worst_case() -> None:
 SOON, LONG = 0.02, 60.0
 
 
-def _stopped(script: Script, soon: float = SOON, **job: object) -> Driven:
-    """Drive an engine that is asked to stop soon after it began; it must then end by itself."""
+def _stopped(script: Script, after: int, **job: object) -> Driven:
+    """Drive an engine and stop it soon after its first calls began. Fail if it does not end by itself."""
 
     async def run() -> Driven:
-        stop = Stop()
-        asyncio.get_running_loop().call_later(soon, stop.set)
-        return await asyncio.wait_for(drive(script, stop=stop, **job), 5)  # type: ignore[arg-type]
+        provider, stop = ScriptedProvider(script), Stop()
+        driving = asyncio.create_task(drive(script, provider=provider, stop=stop, **job))  # type: ignore[arg-type]
+        while len(provider.requests) < after and not driving.done():
+            await asyncio.sleep(0)
+        await asyncio.sleep(SOON)
+        stop.set()
+        return await asyncio.wait_for(driving, 20)
 
     return asyncio.run(run())
 
@@ -274,7 +278,7 @@ def test_calls_in_flight_are_waited_for_and_no_other_begins() -> None:
         await asyncio.sleep(40 * SOON)
         return answer()
 
-    driven = _stopped(script, concurrency=2)
+    driven = _stopped(script, 2, concurrency=2)
     assert [outcome.completion for outcome in driven.outcomes] == [answer(), answer()]
     assert len(driven.provider.requests) == 2
     assert driven.halted is not None
@@ -287,22 +291,22 @@ def test_calls_in_flight_are_waited_for_and_no_other_begins() -> None:
     ids=["a pause before trying again", "a pause for all calls"],
 )
 def test_interrupt_ends_a_pause(script: Script) -> None:
-    driven = _stopped(script, soon=10 * SOON, concurrency=3, retry={"max_retry_after_s": LONG})
+    driven = _stopped(script, 3, concurrency=3, retry={"max_retry_after_s": LONG})
     assert len(driven.provider.requests) == 3
     assert driven.outcomes == []  # they are asked again when the run goes on
 
 
 def test_calls_waiting_for_their_turn_are_not_made() -> None:
-    driven = _stopped(_at_once, concurrency=3, limits={"requests_per_minute": 2})
+    driven = _stopped(_at_once, 1, concurrency=3, limits={"requests_per_minute": 2})
     assert len(driven.provider.requests) == len(driven.outcomes) == 1
 
 
 def test_run_interrupted_in_its_last_calls_is_complete() -> None:
     async def script(request: Request, times: int) -> Completion:
-        await asyncio.sleep(3 * SOON)
+        await asyncio.sleep(10 * SOON)
         return answer()
 
-    driven = _stopped(script, cases=["a", "b"], replicates=1, concurrency=2)
+    driven = _stopped(script, 2, cases=["a", "b"], replicates=1, concurrency=2)
     assert len(driven.outcomes) == 2
     assert driven.halted is None
 

@@ -1,8 +1,6 @@
 """The site in Chromium: as files and over HTTP, by keyboard and on a phone, with no external script."""
 
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ import pytest
 
 from tests.audit.cubes import an_audit
 from tests.site.conftest import demo, serious
-from tests.support.library import SCRIPT, SKILL, Library
+from tests.support.library import SCRIPT, SKILL, Library, start
 from tests.support.records import a_run, keep
 from tests.support.sites import watched
 
@@ -69,9 +67,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def served(root: Path) -> Iterator[str]:
-    command = [sys.executable, "-m", "skill_evaluator", "site", "serve"]
-    env = {"PYTHONPATH": str(SCRIPT.parent), "PATH": "/usr/bin:/bin"}
-    with subprocess.Popen(command, cwd=root, env=env, stdout=subprocess.PIPE, text=True) as process:
+    env = {"PYTHONPATH": str(SCRIPT.parent)}
+    with start(root, "-m", "skill_evaluator", "site", "serve", env=env) as process:
         try:
             yield process.stdout.readline().split()[0]
         finally:

@@ -1,8 +1,6 @@
 """The server of `site serve`: it refuses a missing token, a foreign host and a path outside of the site."""
 
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from http.client import HTTPConnection
@@ -71,11 +69,10 @@ def test_paths_outside_of_the_site_and_folders_are_not_found(server: SiteServer)
 
 def test_temporary_site_is_deleted_when_the_terminal_closes(tmp_path: Path) -> None:
     pytest.importorskip("vl_convert")
-    command = [sys.executable, "-m", "skill_evaluator", "site", "serve"]
     (tmp_path / "built").mkdir()
     library = Library(tmp_path / "library")
-    env = {"PYTHONPATH": str(SCRIPT.parent), "PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path / "built")}
-    with subprocess.Popen(command, cwd=library.root, env=env, stdout=subprocess.PIPE, text=True) as process:
+    env = {"PYTHONPATH": str(SCRIPT.parent), "TMPDIR": str(tmp_path / "built")}
+    with library.command("-m", "skill_evaluator", "site", "serve", env=env) as process:
         assert process.stdout.readline().startswith("http://127.0.0.1:")
         process.send_signal(signal.SIGHUP)
         assert process.wait(20) == 0

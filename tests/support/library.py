@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Self
 from unittest.mock import patch
 
-from skill_evaluator import cli
+from skill_evaluator import cli, display
 from skill_evaluator.runner import journal as runs
 
 from tests.support.chat_server import notice
@@ -215,7 +215,8 @@ def call(folder: Path, *arguments: str, env: Mapping[str, str] | None = None, co
     """Do as `skill-evaluator ...` does, in this process; its stdout may be a terminal so many columns wide."""
     code = 0
     environment = _environment(env) | ({"COLUMNS": str(columns), "TERM": "xterm"} if columns else {})
-    inside = (chdir(folder), patch.dict(os.environ, environment, clear=True), _without_fork())
+    quick = patch.object(display, "_SLOW_S", 3_600)  # a slow machine prints no progress
+    inside = (chdir(folder), patch.dict(os.environ, environment, clear=True), _without_fork(), quick)
     with ExitStack() as entered, _captured() as (out, err):
         for each in inside:
             entered.enter_context(each)
@@ -243,7 +244,7 @@ def start(folder: Path, *arguments: str, env: Mapping[str, str] | None = None, *
     )
 
 
-def ended(process: subprocess.Popen[str], seconds: float = 60.0) -> Ended:
+def ended(process: subprocess.Popen[str], seconds: float = 120.0) -> Ended:
     """Wait for a process; one that takes too long is killed, and the test fails."""
     try:
         out, err = process.communicate(timeout=seconds)
@@ -288,7 +289,7 @@ def comparable(record: Mapping[str, Any], ignoring: Iterable[str] = ()) -> dict[
     return {name: value for name, value in same.items() if name not in (*_OF_THE_RUN, *ignoring)}
 
 
-def wait_until(reached: Callable[[], bool], seconds: float = 20.0) -> None:
+def wait_until(reached: Callable[[], bool], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not reached():
         assert time.monotonic() < deadline, "not reached in time"

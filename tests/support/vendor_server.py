@@ -147,7 +147,7 @@ class VendorServer(Server):
         else:
             behaviour(asked)
 
-    def wait_until_nobody_is_connected(self, seconds: float = 5.0) -> int:
+    def wait_until_nobody_is_connected(self, seconds: float = 20.0) -> int:
         """Return how many connections are still open after at most that long."""
         deadline = time.monotonic() + seconds
         while self.connections and time.monotonic() < deadline:

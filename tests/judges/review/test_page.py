@@ -24,7 +24,7 @@ HOSTILE = (
 @pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
     context = browser.new_context()
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(20_000)
     yield context.new_page()
     context.close()
 

@@ -36,7 +36,7 @@ def ask(
     token: str | None = None,
     **headers: str,
 ) -> tuple[int, Any, http.client.HTTPMessage]:
-    connection = http.client.HTTPConnection(HOST, server.server_port, timeout=10)
+    connection = http.client.HTTPConnection(HOST, server.server_port, timeout=30)
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     connection.request(method, f"/{server.token if token is None else token}/{path}", body=body, headers=names)
     answer = connection.getresponse()

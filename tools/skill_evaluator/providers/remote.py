@@ -6,9 +6,9 @@ import json
 import os
 import re
 import secrets
-import time
 from collections.abc import Awaitable, Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -202,7 +202,7 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
         moment = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
     except (ValueError, OverflowError):
         return None
-    return max(0.0, moment.timestamp() - time.time())
+    return max(0.0, (moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
 
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError)

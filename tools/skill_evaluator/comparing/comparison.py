@@ -198,7 +198,8 @@ class ComparedLeaf:
     """One aligned leaf: its path in the plan, its rule, both values and the outcome. Treat it as immutable.
 
     The outcome is `unscored` only in views of cases without a ground truth. `truth_at` and `output_at` are the paths of
-    the values as keys and array indexes, None if there is no value.
+    the values as keys and array indexes, None if there is no value. An `extra` value has a `truth_at` if the ground
+    truth has null there.
     """
 
     path: str
@@ -227,6 +228,15 @@ def compare_values(truth: MemoizedValue, output: MemoizedValue) -> list[Compared
     walk = _Comparison(truth, output)
     walk.compare(truth.value, output.value, truth.plan.field(""), (), ())
     return walk.rows
+
+
+def _has_null(value: Any, path: ValuePath) -> bool:
+    """Return whether a JSON value has null at a path. An absent path has none."""
+    for step in path:
+        if not (isinstance(value, dict) and step in value) and not (isinstance(value, list) and isinstance(step, int)):
+            return False
+        value = value[step]
+    return value is None
 
 
 class _Comparison:
@@ -265,7 +275,8 @@ class _Comparison:
         elif truth is not None:
             self.rows.append(ComparedLeaf(field.path, field.leaf_rule(truth), truth, None, "missing", truth_at, None))
         elif output is not None:
-            self.rows.append(ComparedLeaf(field.path, field.leaf_rule(output), None, output, "extra", None, output_at))
+            rule, null_at = field.leaf_rule(output), truth_at if _has_null(self._truth.value, truth_at) else None
+            self.rows.append(ComparedLeaf(field.path, rule, None, output, "extra", null_at, output_at))
         return None
 
     def _compare_respelt(

@@ -61,6 +61,12 @@ def test_case_shows_its_outputs_with_replicates_the_commonest_first(library: Lib
     assert verdicts(empty) == {"title": "missing", "year": "missing"}
 
 
+def test_null_ground_truth_differs_from_an_absent_one(library: Library) -> None:
+    answered(library, {"title": "alpha", "year": None}, [{"title": "alpha", "year": 2024, "tags": ["a"]}])
+    out = explain(library, "--case", "alpha").out
+    assert re.search(r"^extra +year +null +2024 .*\nextra +tags\[→0\] +– +\"a\" ", out, re.M), out
+
+
 def test_field_is_shown_in_every_case(library: Library) -> None:
     texts = {("alpha", 0): notice("alpha"), ("alpha", 1): notice("alpha", 1), ("beta", 0): notice("beta", 3)}
     library.record_answers({**texts, ("beta", 1): notice("beta", 3), ("gamma", 0): "?", ("gamma", 1): notice("gamma")})

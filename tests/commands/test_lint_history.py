@@ -333,3 +333,19 @@ def test_fix_hides_no_tampering(root: Path, capsys: pytest.CaptureFixture[str]) 
     assert (code, f"fixed: {BOARD}" in err) == (2, True)
     assert any(f"row '{MADE_UP}' has no record" in problem for problem in problems), problems
     assert any("this record was edited: its digest is not the one in row" in problem for problem in problems), problems
+
+
+def test_forgotten_version_bump_is_found_without_git(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.rmtree(".git")
+    assert linted(capsys, base=None)[:2] == (0, [])
+    prompt = Path(FOLDER, "prompt.md")
+    prompt.write_text(f"{prompt.read_text()}\nBe brief.\n")
+    problem = f"{FOLDER}/prompt.md:3: the prompt changed but the version did not; raise it above 1.0.0"
+    assert linted(capsys, base=None)[:2] == (2, [problem])
+    prompt.write_text(prompt.read_text().replace("version: 1.0.0", "version: 1.0.1"))
+    assert linted(capsys, base=None)[:2] == (0, [])
+    schema = Path(FOLDER, "schema.json")
+    schema.write_text(json.dumps({**read(schema), "description": "a book"}))
+    prompt.write_text(prompt.read_text().replace("version: 1.0.1", "version: 1.0.0").replace("\nBe brief.\n", ""))
+    message = "the schema changed: that is a new MAJOR version, and 1.0.0 → 1.0.0 is not"
+    assert linted(capsys, base=None)[:2] == (2, [f"{FOLDER}/schema.json:1: {message}"])

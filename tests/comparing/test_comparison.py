@@ -160,7 +160,7 @@ def test_a_row_says_where_its_values_stand() -> None:
         (("lines", 0, "qty"), ("lines", 2, "qty")),
         (("lines", 1, "sku"), ("lines", 1, "sku")),
         (None, ("lines", 0, "sku")),
-        (None, ("total",)),
+        (("total",), ("total",)),
     ]
     assert places(1, 2, FieldPlan()) == [((), ())]
     assert places([[1], [2]], [[2]], FieldPlan()) == [((0, 0), None), ((1, 0), (0, 0))]

@@ -216,6 +216,12 @@ WRONG = [
     ("cases.jsonl", '{"id": "../a", "document": "A"}\n', ":1: '../a' cannot be a case's id"),
     ("cases.jsonl", '{"id": "a", "document": "\\ud800"}\n', ":1: document: a character is written as half"),
     ("cases.jsonl", '{"id": "a"}\n', "case 'a' has no document: 'document' in {path}:1 is missing"),
+    (
+        "cases.jsonl",
+        '{"id": "a", "document": "A", "reviewed": true, "ground_thruth": 1}\n',
+        ":1: unknown key 'ground_thruth' (did you mean 'ground_truth'?)",
+    ),
+    ("cases.csv", "id,document,ID,Expected\na,A,,1\n", ":2: unknown key 'Expected' (did you mean 'expected'?)"),
     ("cases.jsonl", LINE + "\n[1]\n", ":3: not an object; write a line"),
     ("cases.jsonl", '{"document": "A", "inputs": [1]}\n', ":1: inputs must be an object"),
     (

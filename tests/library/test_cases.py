@@ -109,6 +109,10 @@ def test_ground_truth_of_a_text_component_is_a_text(tmp_path: Path, name: str) -
             '<case>/ground_truth.json fails <schema> at /shop: 5 is not of types "null", "string"',
         ),
         ({**GOOD, "meta.json": "{"}, "<case>/meta.json:1:2: not JSON: "),
+        (
+            {**GOOD, "meta.json": '{"tags": [], "not_aplicable": ["m"]}'},
+            "<case>/meta.json: unknown key 'not_aplicable' (did you mean 'not_applicable'?)",
+        ),
         ({**GOOD, "metadata.yaml": "a: [1"}, "<case>/metadata.yaml:2:1: broken YAML: "),
         ({**GOOD, "metadata.yaml": "plain"}, 'a mapping of keys to values is expected, got "plain" in'),
     ],

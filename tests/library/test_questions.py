@@ -75,6 +75,7 @@ def test_question_digest_covers_question_options_and_answer(tmp_path: Path) -> N
         ({**QUESTION, "options": ["a", 2]}, "a text is expected, got 2 at options[1]"),
         ({**QUESTION, "id": "Not a slug"}, "String should match pattern"),
         ({"id": "x", "options": ["a", "b"]}, "a required key is missing at question"),
+        ({**QUESTION, "id": "x", "answers": "A"}, "unknown key 'answers' (did you mean 'answer'?)"),
         ([], "a mapping of keys to values is expected"),
         ("{", "not JSON: "),
         ({**QUESTION, "id": "first"}, "id 'first' is also the id of line 1"),

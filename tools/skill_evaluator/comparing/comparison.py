@@ -199,8 +199,8 @@ class ComparedLeaf:
     """A pair of aligned leaves, one of the ground truth and one of the output. Treat it as immutable.
 
     `path` is the path of the field, such as `lines[].amount`. `truth_at` and `output_at` are the paths of the leaves as
-    keys and array indexes. If a leaf is missing, its value and its path are None. The outcome is `unscored` only for
-    cases without a ground truth.
+    keys and array indexes. If a leaf is missing, its value and its path are None. If the ground truth has null there,
+    its value is None and its path is set. The outcome is `unscored` only for cases without a ground truth.
     """
 
     path: str
@@ -229,6 +229,15 @@ def compare_values(truth: MemoizedValue, output: MemoizedValue) -> list[Compared
     walk = _Comparison(truth, output)
     walk.compare(truth.value, output.value, truth.plan.field(""), (), ())
     return walk.rows
+
+
+def _has_null(value: Any, path: ValuePath) -> bool:
+    """Return whether a JSON value has null at a path. An absent path has none."""
+    for step in path:
+        if not (isinstance(value, dict) and step in value) and not (isinstance(value, list) and isinstance(step, int)):
+            return False
+        value = value[step]
+    return value is None
 
 
 class _Comparison:
@@ -267,7 +276,8 @@ class _Comparison:
         elif truth is not None:
             self.rows.append(ComparedLeaf(field.path, field.leaf_rule(truth), truth, None, "missing", truth_at, None))
         elif output is not None:
-            self.rows.append(ComparedLeaf(field.path, field.leaf_rule(output), None, output, "extra", None, output_at))
+            rule, null_at = field.leaf_rule(output), truth_at if _has_null(self._truth.value, truth_at) else None
+            self.rows.append(ComparedLeaf(field.path, rule, None, output, "extra", null_at, output_at))
         return None
 
     def _compare_respelt(

@@ -23,7 +23,6 @@ from skill_evaluator.files import (
     SURROGATE,
     FrozenModel,
     SizeLimit,
-    StrictModel,
     first_problem,
     open_file,
     read_json,
@@ -42,9 +41,9 @@ from skill_evaluator.library.components import (
     read_meta,
 )
 from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.library.prompts import DOCUMENT, TURNS, File, MediaType, Message, PromptMessage
+from skill_evaluator.library.prompts import DOCUMENT, TURNS, File, MediaType, Message, Turns
 from skill_evaluator.library.reading import ConfinedFolder
-from skill_evaluator.library.tables import CaseRows, ProblemHandler, Row, read_table, with_others
+from skill_evaluator.library.tables import CaseRows, ProblemHandler, Row, misspelt, read_table, with_others
 from skill_evaluator.parsing import Parsed, parse_output
 from skill_evaluator.processes import Program, run_process
 from skill_evaluator.text import (
@@ -90,6 +89,8 @@ class Question(BaseModel):
 
     @model_validator(mode="after")
     def _check_answer(self) -> "Question":
+        for problem in misspelt(self.model_extra or (), Question.model_fields):
+            raise ValueError(problem)
         letters = letters_of(self.options)
         if self.answer is not None and self.answer not in tuple(letters):
             raise ValueError(f"answer '{self.answer}' is not among the options A to {letters[-1]}")
@@ -101,20 +102,6 @@ SOURCE = "input-source.md"
 _ADVICE = "add <case-id>/document.md and ground_truth.json, or use `skill-evaluator cases draft` or `cases import`"
 INPUTS = "inputs.json"
 _TRUTH = re.compile(r"(expected|ground|truth|answer)", re.IGNORECASE)  # names of files that look like a ground truth
-
-
-class _Turns(StrictModel):
-    turns: tuple[PromptMessage, ...]
-
-    @field_validator("turns")
-    @classmethod
-    def _check_order(cls, turns: tuple[PromptMessage, ...]) -> tuple[PromptMessage, ...]:
-        roles = [turn.role for turn in turns]
-        if roles != ["user", "assistant"] * (len(roles) // 2):
-            raise ValueError("turns must alternate: user first, assistant last")
-        if not all(turn.content.strip() for turn in turns):
-            raise ValueError("a turn is empty")
-        return turns
 
 
 class CaseMeta(FrozenModel):
@@ -262,6 +249,8 @@ def cases_of_table(
         if path not in schema_paths:
             where = component.contract.where
             raise FixtureError(f"truth '{path}': no such field in {where} {nearest_path(path, schema_paths)}")
+    for problem in table.misspelt_keys(component.prompt.inputs, CaseMeta.model_fields):
+        on_problem(problem)
     sources = {case_id: str(folder) for case_id, folder in folders.items()}
     cases: dict[str, Case] = {}
     for item in table.rows:
@@ -431,6 +420,8 @@ def _read_case(folder: Path, component: Component, root: ConfinedFolder) -> Case
         labelled=truth_path is not None,
         **_meta_arguments(component, meta, meta_path or folder, folder.parent.parent, root),
     )
+    for problem in misspelt(meta, CaseMeta.model_fields):
+        raise FixtureError(f"{meta_path}: {problem}")
     return _with_used_inputs(case, component, folder)
 
 
@@ -446,7 +437,7 @@ def _meta_arguments(
 
 
 def _read_turns(content: Any, where: Path) -> tuple[Message, ...]:
-    return tuple(turn.message for turn in validated(_Turns, {"turns": content}, where, FixtureError).turns)
+    return tuple(turn.message for turn in validated(Turns, {"turns": content}, where, FixtureError).turns)
 
 
 class UnfilledError(FixtureError):

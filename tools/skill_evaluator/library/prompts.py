@@ -440,6 +440,22 @@ class PromptMessage(StrictModel):
         return Message(self.role, (self.content.strip(),))
 
 
+class Turns(StrictModel):
+    """The earlier turns of a case, in order."""
+
+    turns: tuple[PromptMessage, ...]
+
+    @field_validator("turns")
+    @classmethod
+    def _check_order(cls, turns: tuple[PromptMessage, ...]) -> tuple[PromptMessage, ...]:
+        roles = [turn.role for turn in turns]
+        if roles != ["user", "assistant"] * (len(roles) // 2):
+            raise ValueError("turns must alternate: user first, assistant last")
+        if not all(turn.content.strip() for turn in turns):
+            raise ValueError("a turn is empty")
+        return turns
+
+
 class FrontMatter(BaseModel):
     """The YAML front matter of prompt.md; teams may add other keys."""
 

@@ -1,11 +1,13 @@
 """Tables of cases: rows of CSV, TSV or JSON Lines, and the case data in each row."""
 
 import csv
+import difflib
 import io
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,8 @@ _LEADING_ZERO = re.compile(r"\s*[+-]?0\d+\s*")
 _TEXTS = ("string", "category", "date", "any")
 _ID, _INPUTS, TRUTHS = "id", "inputs", ("ground_truth", "expected")
 _NO_INPUTS = (_ID, _INPUTS, TURNS, *TRUTHS, "checks", "not_applicable")
+_SAME_KEY = 0.9  # name similarity from which an unknown key is an error; `reviewed` stays metadata
+_close_matches = lru_cache(maxsize=1_000)(difflib.get_close_matches)
 Row = Mapping[str, Any]
 Rows = list[tuple[int, Row]]
 """The (line, values) of each row of a table; lines count from 1."""
@@ -207,6 +211,13 @@ class CaseRows:
         used = {self.columns.id, *self.columns.named, DOCUMENT, _INPUTS, TURNS, *TRUTHS}
         return {name: value for name, value in row.items() if name not in used and value not in (None, "")}
 
+    def misspelt_keys(self, inputs: Iterable[str], keys: Iterable[str]) -> Iterator[FixtureError]:
+        """Yield an error for each key that is not one of `inputs` and similar to a reserved key or one of `keys`."""
+        reserved = (*keys, *(() if self.columns.model_fields_set else (*_NO_INPUTS, DOCUMENT)))
+        lines = {name: line for _, line, row in reversed(self.rows) for name in self.meta(row)}
+        for name in sorted(lines.keys() - set(inputs)):
+            yield from (FixtureError(f"{self.path}:{lines[name]}: {problem}") for problem in misspelt([name], reserved))
+
     def with_values(self, location: str, row: Row, structured: Collection[str]) -> Row:
         """Parse the JSON cells of a CSV row: `inputs`, `turns` and the columns in `structured`. Return the new row."""
         if self.path.suffix not in _SEPARATORS:
@@ -277,6 +288,14 @@ def read_table(
         codes = {name for _, row in rows for name, cell in row.items() if _LEADING_ZERO.fullmatch(str(cell))}
     numbered = [(case_id, line, row) for case_id, (line, row) in zip(ids, rows, strict=True)]
     return CaseRows(path=path, columns=columns, rows=numbered, codes=codes)
+
+
+def misspelt(names: Iterable[str], keys: Iterable[str]) -> Iterator[str]:
+    """Yield an error message for each name that is not one of `keys` and similar to one."""
+    choices = tuple(keys)
+    for name in names:
+        near = () if name in choices else _close_matches(name.lower(), choices, 1, _SAME_KEY)
+        yield from (f"unknown key '{name}' (did you mean '{key}'?)" for key in near)
 
 
 def _is_blank(cell: Any) -> bool:

@@ -4,7 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -31,7 +31,7 @@ from skill_evaluator.records.archive import (
     parse_board,
     read_acceptances,
 )
-from skill_evaluator.records.record import Record, Row, parse_record
+from skill_evaluator.records.record import Record, Row, parse_record, short_digest
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import canonical_json, digest, nearest
@@ -108,8 +108,8 @@ def library_at_commit(repository: Repository, commit: str, folder: str, names: I
 def problems_of(components: Path, name: str, folder: str, past: LibraryAtCommit | None) -> list[Problem]:
     """Return the problems of a component's records and acceptances, and of their changes since the commit `past`.
 
-    If `past` is None, neither changes nor the version are checked. The paths in problems begin with `folder`. Raise
-    LeaderboardError if a file cannot be read.
+    Without `past`, a changed prompt or schema is found only if its version is recorded. The paths in problems begin
+    with `folder`. Raise LeaderboardError if a file cannot be read.
     """
     component = components / name
     after = read_version(component, within(folder, name))
@@ -122,7 +122,7 @@ def problems_of(components: Path, name: str, folder: str, past: LibraryAtCommit 
         records={path.stem: read_bytes(path, LeaderboardError) for path in component.glob("evals/records/*.json")},
         formerly=names[1:],
     )
-    problems = [*disagreements(files), *_acceptance_problems(component / "evals" / "accepted.json", files)]
+    problems = [*disagreements(files, after), *_acceptance_problems(component / "evals" / "accepted.json", files)]
     if past is None:
         return problems
     for former in names:
@@ -131,7 +131,7 @@ def problems_of(components: Path, name: str, folder: str, past: LibraryAtCommit 
     return problems if after is None else [*versioning_problems(version_before(past.versions, after), after), *problems]
 
 
-def disagreements(files: CommittedRecords) -> Iterator[Problem]:
+def disagreements(files: CommittedRecords, current: ComponentVersion | None) -> Iterator[Problem]:
     """Yield the problems of the files: invalid files, wrong rows, edited prompts, rows unlike their records."""
     records: dict[str, tuple[Any, Record]] = {}
     for run_id, raw in sorted(files.records.items()):
@@ -146,7 +146,7 @@ def disagreements(files: CommittedRecords) -> Iterator[Problem]:
         yield files.board_problem(f"{problem}{advice}")
         return
     yield from _disorder(files, rows)
-    yield from _edited_prompts(files, rows)
+    yield from _edited_prompts(files, rows, current)
     for row in rows:
         if row.skill not in (files.skill, *files.formerly):
             yield files.board_problem(f"row '{row.run_id}' is of '{row.skill}', not of '{files.skill}'", row.run_id)
@@ -171,9 +171,17 @@ def _disorder(files: CommittedRecords, rows: Sequence[Row]) -> Iterator[Problem]
             yield files.board_problem(message, lower.run_id)
 
 
-def _edited_prompts(files: CommittedRecords, rows: Sequence[Row]) -> Iterator[Problem]:
+def _edited_prompts(
+    files: CommittedRecords, rows: Sequence[Row], current: ComponentVersion | None
+) -> Iterator[Problem]:
     entries = mark_edited([entry_of(row) for row in rows])
     first = first_runs(entries)
+    if current is not None and current.version in first:
+        after = replace(current, prompt=short_digest(current.prompt or ""), schema=short_digest(current.schema or ""))
+        equal = (run for run in entries if run.complete and (run.version, run.prompt) == (after.version, after.prompt))
+        run = next(equal, first[current.version])
+        before = replace(after, prompt=run.prompt, schema=run.digests.get("schema", after.schema))
+        yield from versioning_problems(before, after)
     for entry in entries:
         if entry.complete and entry.edited:
             message = (

@@ -18,7 +18,7 @@ from skill_evaluator.records.archive import precedence
 from skill_evaluator.records.record import PASSED_FROM, SCORED, check_path, remedy
 from skill_evaluator.reports.summary import AGAIN, ComparisonSummary, Reader, conclude, measure_step, try_step
 from skill_evaluator.runner.journal import Manifest
-from skill_evaluator.scoring.answer_views import AnswerChange, CaseView, ChangedAnswers, DistinctOutput
+from skill_evaluator.scoring.answer_views import AnswerChange, CaseView, ChangedAnswers, DistinctOutput, leaf_texts
 from skill_evaluator.scoring.scorer import CheckScore
 from skill_evaluator.text import counted, letters_of, listed, ranges
 from skill_evaluator.verdicts.decide.results import ComparisonResult
@@ -159,7 +159,7 @@ def _field_rows(views: Sequence[CaseView], *, cut: bool) -> Iterator[tuple[bool,
         case = [Cell(view.case.id, code=True)] if len(views) > 1 else []
         for index, values in view.fields.items():
             for leaf, indexes in values:
-                truth, output = value_pair(leaf.truth, leaf.output, *([] if cut else [None]))
+                truth, output = leaf_texts(leaf, *([] if cut else [None]))
                 verdict = Cell(leaf.outcome, _STYLES[leaf.outcome])
                 how = Cell(how_compared(leaf), "dim", code=True)
                 cells = [verdict, _path_cell(index), _value_cell(truth), _value_cell(output)]

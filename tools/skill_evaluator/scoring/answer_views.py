@@ -6,6 +6,7 @@ from typing import Any
 
 from skill_evaluator.checks import Check
 from skill_evaluator.comparing.comparison import ComparedLeaf, compare
+from skill_evaluator.display import value_pair
 from skill_evaluator.errors import RunError
 from skill_evaluator.library.cases import Case, parse_case_output
 from skill_evaluator.library.components import Component
@@ -117,6 +118,12 @@ FieldValue = tuple[ComparedLeaf, tuple[int, ...]]
 """A value of a field compared with the ground truth, and the replicates that have it."""
 
 
+def leaf_texts(leaf: ComparedLeaf, *limit: int | None) -> tuple[str, str]:
+    """Format the ground truth and the output of a value. An absent value is a dash, a null ground truth is null."""
+    truth, output = value_pair(leaf.truth, leaf.output, *limit)
+    return "null" if leaf.outcome == "extra" and leaf.truth_at is not None else truth, output
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseView:
     """A case with the answers of all its calls, and its distinct outputs, most frequent first.
@@ -168,7 +175,7 @@ def _distinct_output(component: Component, case: Case, group: Sequence[Answer]) 
     answer, leaves, errors = group[0], list[ComparedLeaf](), list[str]()
     if answer.scored is not None and answer.unmarked is None:
         leaves = compare(case.truth, answer.scored.value, component.plan)
-        leaves = leaves if case.labelled else [replace(leaf, outcome="unscored") for leaf in leaves]
+        leaves = leaves if case.labelled else [replace(leaf, outcome="unscored", truth_at=None) for leaf in leaves]
         errors = component.contract.errors(answer.scored.value)
     return DistinctOutput(
         answer=answer,

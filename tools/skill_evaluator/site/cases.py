@@ -12,7 +12,7 @@ from typing import Any
 
 from skill_evaluator.checks import Check
 from skill_evaluator.comparing.comparison import ComparedLeaf
-from skill_evaluator.display import WHOLE, abridged, arrow, number, value_pair, visible
+from skill_evaluator.display import WHOLE, abridged, arrow, number, visible
 from skill_evaluator.display.pages import field_anchor, page_address, run_address
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.files import read_bytes
@@ -24,7 +24,7 @@ from skill_evaluator.records.selection import newest_of_versions
 from skill_evaluator.reports.explanation import FOUND_AS, how_compared
 from skill_evaluator.runner.journal import ANSWERS, Manifest, has_other_outputs, read_component_manifest
 from skill_evaluator.runner.schedule import Call, Replicate
-from skill_evaluator.scoring.answer_views import MAX_OUTPUTS, DistinctOutput, recorded_case_view
+from skill_evaluator.scoring.answer_views import MAX_OUTPUTS, DistinctOutput, leaf_texts, recorded_case_view
 from skill_evaluator.site import SiteFolder
 from skill_evaluator.site.component import ComparedComponent, is_flawless
 from skill_evaluator.stats import by_key
@@ -237,7 +237,7 @@ def _check_row(check: Check, score: float) -> dict[str, Any]:
 
 def _value_row(leaf: ComparedLeaf, longest: int) -> dict[str, Any]:
     """Return a row with a value and its ground truth. Differing words are marked if the texts have a word in common."""
-    texts = value_pair(leaf.truth, leaf.output, longest)
+    texts = leaf_texts(leaf, longest)
     parts = marked_differences(*texts) if leaf.outcome == "wrong" else ([], [])
     if not any(not own and any(map(str.isalnum, part)) for part, own in parts[0]):
         parts = [(texts[0], False)], [(texts[1], False)]

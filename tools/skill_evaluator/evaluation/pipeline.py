@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from watchfiles import watch as watch_files
+
 from skill_evaluator.display import visible, with_progress
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
 from skill_evaluator.evaluation.outputs import JudgedRun, judge_run
@@ -297,8 +299,6 @@ def evaluate_at_each_save(request: EvaluationRequest, watch: Watch) -> Iterator[
 
     The default limit is 200 calls. Errors are printed, or raised if the component has no folder to watch.
     """
-    from watchfiles import watch as watch_files
-
     cases = (request.fixtures or Path("fixtures")) / request.skill
     folders = [folder for folder in (request.components / request.skill, cases) if folder.exists()]
     if request.max_calls is None and request.max_cost is None:

@@ -14,6 +14,7 @@ from string import ascii_uppercase
 from types import MappingProxyType
 from typing import Any
 
+import imagesize
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from skill_evaluator.checks import Check, DeclaredCheck, read_checks
@@ -549,8 +550,6 @@ def read_file(path: Path, limits: SafetyLimits) -> File:
 
 
 def _with_extent(image: File, head: bytes) -> File:
-    import imagesize
-
     try:
         width, height = imagesize.get(io.BytesIO(head))
     except Exception:  # imagesize raises many types of errors on damaged files

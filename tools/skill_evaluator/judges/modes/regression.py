@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any, Literal, Self, get_args
 
+import numpy as np
 from pydantic import AliasChoices, BeforeValidator, Field, NonNegativeInt, StrictBool, ValidationError, model_validator
 
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, ConfigError, JudgeError
@@ -599,7 +600,6 @@ def rate_changes(results: Sequence[JudgeRegressions], earlier_results: Sequence[
     Fisher's exact test (1935) compares the rates; the p-values of a judge are adjusted over its dimensions by the
     step-up procedure of Benjamini and Hochberg (1995, doi:10.1111/j.2517-6161.1995.tb02031.x).
     """
-    import numpy as np
     from scipy.stats import fisher_exact
 
     earlier_rates = {

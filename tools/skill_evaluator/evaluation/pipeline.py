@@ -263,7 +263,7 @@ def _compare(
         if runs_of_versions(archive.entries) and not any(record.draft for record in ranked):
             ranking = recorded.with_advice(archive.entries, ranking)[1]
     if verdict is not None and not all(record.draft for record in judged):
-        ship = ranking.advice.words if ranking and ranking.advice.version else recorded.ship_words()
+        ship = ranking.advice.sentence if ranking and ranking.advice.version else recorded.ship_words()
         verdict = verdict.model_copy(update={"ship": ship})
     in_component = [each for each in finished if each.record_path.parent == inputs.component.records_dir]
     repeated = [each.record for each in in_component if each.run.manifest.role == "again"]

@@ -248,7 +248,7 @@ class Trust(FrozenModel):
         """The decision as a word: trusted, not trusted or undecided."""
         return {True: "trusted", False: "not trusted", None: "undecided"}[self.trusted]
 
-    def words(self, bar: float) -> str:
+    def summary(self, bar: float) -> str:
         """Format the decision and what is missing for trust: a number of labels, or the distance of κ from the bar."""
         ci95, missing = self.kappa.ci95, ""
         if self.trusted is None and ci95 is None:

@@ -332,7 +332,7 @@ def find_cases(component: Component) -> list[Path]:
         raise FixtureError(
             f"no fixtures for component '{component.name}': {fixtures_dir} is not a folder; see --fixtures DIR"
         )
-    candidates = files.places(QUESTIONS if is_choice else "cases")
+    candidates = files.possible_paths(QUESTIONS if is_choice else "cases")
     sources = [path for path in candidates if path.is_file()][:1] if is_choice else files.sources()
     sources = [*sources, *([rows.path] if rows.rows else [])]
     if len(tables := [str(source) for source in sources if source.suffix]) > 1:

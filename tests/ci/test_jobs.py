@@ -43,7 +43,7 @@ def wanted(
     (run,) = new_runs(skill, each, [made], Path(), PROVIDERS, size)
     return PlannedEvaluation(
         run=run,
-        kind=PROVIDERS[made.provider],
+        kinds=PROVIDERS,
         cases={case.id: case for case in each},
         sizes=dict.fromkeys(run.manifest.cases, SIZE),
     )
@@ -60,7 +60,7 @@ def test_component_on_a_model_is_one_job(skill: Component) -> None:
 def test_interleaved_baseline_adds_half_the_calls_and_cost(skill: Component) -> None:
     beside = PlannedBaseline(skill_version="1.1.0", commit="c" * 40, digests={"prompt": "old"})
     alone = wanted(skill, cases=4)
-    (entry,) = runs_of([replace(alone, baseline=(beside, alone.sizes))], Jobs())
+    (entry,) = runs_of([replace(alone, baseline=beside, baseline_sizes=alone.sizes)], Jobs())
     (single,) = runs_of([alone], Jobs())
     assert (entry.calls, entry.cost_upper_usd) == (60, pytest.approx(1.5 * (single.cost_upper_usd or 0.0)))
     plan = PLAN.model_copy(update={"runs": [entry], "jobs": plan_of([entry], Jobs())})
@@ -72,7 +72,7 @@ def test_interleaved_baseline_adds_half_the_calls_and_cost(skill: Component) -> 
     assert (new.skill_version, baseline.skill_version) == ("1.2.0", "1.1.0")
     assert (baseline.digests, baseline.prompt_commit) == ({"prompt": "old"}, "c" * 40)
     assert (new.role, baseline.role) == (None, "baseline")
-    assert len(runs_of([replace(alone, baseline=(beside, alone.sizes))], Jobs(max_calls=40))) == 2
+    assert len(runs_of([replace(alone, baseline=beside, baseline_sizes=alone.sizes)], Jobs(max_calls=40))) == 2
 
 
 def test_many_calls_are_split_into_shards_of_whole_cases(skill: Component) -> None:
@@ -166,7 +166,7 @@ def test_two_runs_share_a_job_up_to_both_limits(skill: Component, max_calls: int
 
 
 def test_matrix_has_the_keys_and_runs_of_each_job(skill: Component) -> None:
-    judge = wanted(skill, {"id": "j", "provider": "google"}).run.model, PROVIDERS["google"]
+    judge = wanted(skill, {"id": "j", "provider": "google"}).run.model
     runs = runs_of([replace(wanted(skill), judge=judge), wanted(skill, "free/of:charge")], Jobs())
     plan = PLAN.model_copy(update={"runs": runs, "jobs": plan_of(runs, Jobs())})
     first, second = outputs_of(plan)["matrix"]["include"]
@@ -233,7 +233,7 @@ def test_duration_is_that_of_slow_calls_or_of_the_rate_limit(
 @pytest.mark.parametrize(("share", "asked"), [(0.99, 2), (1.0, 0), (1.49, 0), (1.5, 2)])
 def test_baselines_are_dropped_if_the_cap_is_too_low_for_them(skill: Component, share: float, asked: int) -> None:
     beside = PlannedBaseline(skill_version="1.1.0", commit="c" * 40, digests={})
-    work = [replace(wanted(skill, name), baseline=(beside, wanted(skill).sizes)) for name in ("m", "n")]
+    work = [replace(wanted(skill, name), baseline=beside, baseline_sizes=wanted(skill).sizes) for name in ("m", "n")]
     alone = sum(run.cost_upper_usd or 0.0 for run in runs_of([wanted(skill, "m"), wanted(skill, "n")], Jobs()))
     kept = affordable(work, alone * share + 1e-9)
     assert sum(each.baseline is not None for each in kept) == asked
@@ -244,7 +244,7 @@ def test_judge_adds_its_calls_cost_and_limits_to_a_run(skill: Component) -> None
     judge = wanted(skill, {"id": "j", "limits": {"requests_per_minute": 30}})
     checked = replace(CASE, checks=(check_of({"expect": "It names a total.", "id": "total"}),))
     one = wanted(skill, cases=2, replicates=3)
-    one = replace(one, cases=dict.fromkeys(one.cases, checked), judge=(judge.run.model, judge.kind))
+    one = replace(one, cases=dict.fromkeys(one.cases, checked), judge=judge.run.model)
     (run,) = runs_of([one], Jobs())
     (alone,) = runs_of([replace(one, judge=None)], Jobs())
     assert run.judge is not None

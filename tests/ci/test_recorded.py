@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.ci.planning import recorded_runs
-from skill_evaluator.records.archive import RecordedRun
+from skill_evaluator.records.archive import RecordedRun, recorded_runs
 from skill_evaluator.repository import Repository
 
 from tests.support.git import GitRepository

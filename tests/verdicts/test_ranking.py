@@ -113,9 +113,9 @@ def test_no_model_is_advised_if_score_cost_and_latency_are_equal() -> None:
     advice = rank(model("x", LEVEL[0], cost_usd=None), model("y", LEVEL[1], cost_usd=None)).advice
     assert advice.model_id is None
     assert advice.reason == "x, y do not differ significantly in score, cost or latency"
-    assert advice.words.startswith("best model: x or y (")
+    assert advice.sentence.startswith("best model: x or y (")
     alone = rank(model("x", LEVEL[0])).advice
-    assert alone.words == "best model: none (there is no other model to compare it with)"
+    assert alone.sentence == "best model: none (there is no other model to compare it with)"
 
 
 def test_best_model_is_named_if_it_differs_from_all_others() -> None:

@@ -12,16 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
+from typing import IO, Any, Self, TypeVar
 
+from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError, StorageError
 from skill_evaluator.text import finite_float, key_path, listed, nearest, refuse_constant
-
-if TYPE_CHECKING:  # dry runs take no lock and skip the import
-    from filelock import FileLock
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 CheckedT = TypeVar("CheckedT")
@@ -303,10 +301,8 @@ def locked(lock_path: Path, seconds: float = 60.0) -> Iterator[None]:
         lock.release()
 
 
-def try_lock(lock_path: Path, seconds: float = 0.0) -> "FileLock | None":
+def try_lock(lock_path: Path, seconds: float = 0.0) -> FileLock | None:
     """Acquire a file lock. Return None if it is not free in time. Raise StorageError if it cannot be created."""
-    from filelock import FileLock, Timeout
-
     with storing(lock_path):
         lock = FileLock(lock_path)
         try:

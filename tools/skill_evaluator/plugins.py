@@ -2,6 +2,7 @@
 
 import traceback
 from collections.abc import Callable
+from importlib.metadata import entry_points
 from typing import Any
 
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError
@@ -9,15 +10,11 @@ from skill_evaluator.errors import ConfigError, SkillEvaluatorError
 
 def names(group: str) -> list[str]:
     """Return the names of the entry points of a group, in all installed packages."""
-    from importlib.metadata import entry_points
-
     return [entry.name for entry in entry_points(group=group)]
 
 
 def load(group: str, name: str, kind: type) -> Any:
     """Load a plugin by name; None if no package has it. Raise ConfigError if it fails to load or is not a `kind`."""
-    from importlib.metadata import entry_points
-
     entries = list(entry_points(group=group, name=name))
     plugin = call(f"'{name}' of {group}", entries[0].load) if entries else None
     if entries and not isinstance(plugin, kind):

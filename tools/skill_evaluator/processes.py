@@ -4,6 +4,8 @@ A program is not in a sandbox. It can read the user's files; on Linux it cannot 
 process. A process that it starts in a new session (`setsid`) is not killed.
 """
 
+import asyncio
+import ctypes
 import gc
 import math
 import os
@@ -101,8 +103,6 @@ class ProcessResult:
 def run_process(program: Program, stdin: bytes = b"", cancelled: threading.Event | None = None) -> ProcessResult:
     """Run a program until it ends, exceeds a limit or is `cancelled`. Then kill its process group."""
     if sys.platform == "linux":  # hides the memory and environment of this process, which may contain keys
-        import ctypes
-
         ctypes.CDLL(None).prctl(_DUMPABLE, 0, 0, 0, 0)
     home = tempfile.TemporaryDirectory(prefix="program-", ignore_cleanup_errors=True)
     with home, tempfile.TemporaryFile() as content, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
@@ -155,8 +155,6 @@ def _wait(
 
 async def run_process_in(threads: Executor, program: Program, stdin: bytes = b"") -> ProcessResult:
     """Run a program in a thread of `threads` and return the result. If the task is cancelled, end the program."""
-    import asyncio
-
     cancelled = threading.Event()
     running = asyncio.get_running_loop().run_in_executor(threads, run_process, program, stdin, cancelled)
     try:
@@ -309,8 +307,6 @@ def _become_worker(connection: Connection, megabytes: int) -> None:
     for number in (signal.SIGPROF, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
     if sys.platform == "linux":
-        import ctypes
-
         ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libraries write there when memory is short
     os.closerange(3, connection.fileno())

@@ -27,7 +27,7 @@ def without_punctuation(text: str) -> str:
     return " ".join("".join(characters).split())
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Return the case-folded words of a text, which token F1 and ROUGE-L compare."""
     return _WORD.findall(normalise(text).casefold())
 

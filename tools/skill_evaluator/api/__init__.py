@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from skill_evaluator.api.auditing import Audits
+from skill_evaluator.api.judging import Judges
 from skill_evaluator.api.requests import request_of
 from skill_evaluator.ci.linting import DoctorReport, LintedLibrary, LintRequest, examine, lint
 from skill_evaluator.ci.platforms import PLATFORMS, fetched_fixtures, refuse_fetched
@@ -48,10 +50,6 @@ from skill_evaluator.verdicts.decide.results import ComparisonResult
 from skill_evaluator.verdicts.decide.rules import exit_code_of, rules_for
 from skill_evaluator.verdicts.shipping import History, ModelRanking
 
-if TYPE_CHECKING:
-    from skill_evaluator.api.auditing import Audits
-    from skill_evaluator.api.judging import Judges
-
 # Options that take components: a folder may replace a name, because shells complete folders.
 _COMPONENT_FIELDS = ("skill", "skills", "names", "sources")
 
@@ -86,17 +84,13 @@ class Library:
         return load_models(self.config)
 
     @cached_property
-    def judge(self) -> "Judges":
+    def judge(self) -> Judges:
         """The methods of LLM judges: score and compare outputs, and measure their agreement with people."""
-        from skill_evaluator.api.judging import Judges
-
         return Judges(self.components, self.config, self.fixtures)
 
     @cached_property
-    def audits(self) -> "Audits":
+    def audits(self) -> Audits:
         """The methods of audits: ability, fluctuation and grades of models over benchmarks and scenarios."""
-        from skill_evaluator.api.auditing import Audits
-
         return Audits(self.components, self.config, self.fixtures)
 
     def component(self, skill: str) -> Component:

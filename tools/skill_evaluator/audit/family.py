@@ -21,7 +21,7 @@ from skill_evaluator.display import visible
 from skill_evaluator.errors import AuditError, ConfigError, SkillEvaluatorError
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.library.scenarios import SLOT, Scenario, family_paths, read_scenario
-from skill_evaluator.text import words
+from skill_evaluator.text import split_words
 
 FamilyVerdict = Literal["ready", "not reviewed", "not ready"]
 COPY_SHARE, WARNING_SHARE = 0.9, 0.7  # similarity of two templates
@@ -102,7 +102,7 @@ def check_scenarios(request: ScenariosCheckRequest) -> FamilyCheck:
 
 def similarity(first: Scenario, second: Scenario) -> float:
     """Return the similarity of the words of two templates, from 0 to 1 (normalized Indel similarity)."""
-    texts = (" ".join(words(scenario.template.replace(SLOT, " "))) for scenario in (first, second))
+    texts = (" ".join(split_words(scenario.template.replace(SLOT, " "))) for scenario in (first, second))
     return float(fuzz.ratio(*texts)) / 100
 
 

@@ -47,8 +47,6 @@ _MAX_NOTE_BYTES = 1000
 _MAX_LISTED = 3
 _MAX_LOST_FIELDS = 3  # lost fields named per model
 _INDEX = re.compile(r"\[\d+\]")
-Part = tuple[Path, Manifest] | str
-"""An accepted run folder with its manifest, or a remark on an ignored folder or a missing job."""
 ArrivedFolder = tuple[Path, str | None, Manifest | RunError]
 """A run folder, the job of its artifact (None if unknown), and its manifest or the error of reading it."""
 
@@ -68,21 +66,18 @@ class CollectRequest(CiOptions, FormatOption):
 class ArrivedRun:
     """One run of the plan, joined from its shards, with the run folders that arrived below `root`.
 
-    An interleaved baseline is a run of its own. `judge` is the judge's model id. `judge_folders` has the run folders
-    of the judge with their manifests. `skipped`: all jobs of the run were skipped.
+    An interleaved baseline is a run of its own. `folders` has the accepted run folders with their manifests, and
+    `remarks` the reasons of ignored folders and missing jobs. `judge` is the judge's model id. `judge_folders` has the
+    run folders of the judge with their manifests. `skipped`: all jobs of the run were skipped.
     """
 
     root: Path
     manifest: Manifest
-    parts: Sequence[Part]
+    folders: Mapping[Path, Manifest]
+    remarks: Sequence[str]
     judge: str | None
     judge_folders: Mapping[Path, Manifest]
     skipped: bool
-
-    @property
-    def folders(self) -> dict[Path, Manifest]:
-        """The manifest of each accepted run folder."""
-        return dict(part for part in self.parts if not isinstance(part, str))
 
     @property
     def output_bytes(self) -> int:
@@ -398,19 +393,23 @@ def _join(
     folders: Sequence[ArrivedFolder],
     notes: Mapping[str, str],
 ) -> ArrivedRun:
-    parts, absent_jobs = list[Part](), list[str]()
+    accepted, remarks, absent_jobs = dict[Path, Manifest](), list[str](), list[str]()
     for run, planned in shards:
         job = plan.job_of(run)
-        arrived = list(_parts_of(planned, job, root, folders))
-        parts += arrived
+        arrived = list(_arrived_folders(planned, job, folders))
+        for folder, manifest in arrived:
+            problem = str(manifest) if isinstance(manifest, RunError) else _differences(manifest, planned)
+            if problem or isinstance(manifest, RunError):
+                remarks.append(f"{visible(str(folder.relative_to(root)))} is ignored: {problem}")
+            else:
+                accepted[folder] = manifest
         if not arrived:
             absent_jobs.append(job)
             manifests = (manifest for _, _, manifest in folders if isinstance(manifest, Manifest))
             invocations = {invocation_of(manifest.run_id) for manifest in manifests} - {plan.invocation}
             others = f"; the folder has runs of other plans: {listed(sorted(invocations), _MAX_LISTED)}"
-            parts.append(notes.get(job) or f"no artifact of {job} arrived{others * bool(invocations)}")
+            remarks.append(notes.get(job) or f"no artifact of {job} arrived{others * bool(invocations)}")
     (run, first), *_ = shards
-    accepted = dict(part for part in parts if not isinstance(part, str))
     whole = run.model_copy(update={"shard": None})
     run_id, counterpart = whole.run_id(plan.invocation), whole.run_id(plan.invocation, BASELINE)
     if first.role == BASELINE:
@@ -426,7 +425,8 @@ def _join(
     return ArrivedRun(
         root=root,
         manifest=first.model_copy(update=joined),
-        parts=parts,
+        folders=accepted,
+        remarks=remarks,
         judge=None if run.judge is None else run.judge.model_id,
         judge_folders={
             folder: manifest
@@ -438,30 +438,23 @@ def _join(
     )
 
 
-def _parts_of(planned: Manifest, job: str, root: Path, folders: Iterable[ArrivedFolder]) -> Iterator[Part]:
-    """Yield a shard's accepted run folders, and a remark on each rejected one. Skip artifacts of other jobs."""
+def _arrived_folders(
+    planned: Manifest, job: str, folders: Iterable[ArrivedFolder]
+) -> Iterator[tuple[Path, Manifest | RunError]]:
+    """Yield a shard's run folders, with the manifest or the error of reading it. Skip artifacts of other jobs."""
     for folder, job_of_artifact, manifest in folders:
         ids, is_of_component = [folder.name], True
         if isinstance(manifest, Manifest):
             ids, is_of_component = [*ids, manifest.run_id], manifest.skill == planned.skill
-        if planned.run_id not in ids or not (job_of_artifact == job or (job_of_artifact is None and is_of_component)):
-            continue
-        problem = str(manifest) if isinstance(manifest, RunError) else _differences(manifest, planned)
-        if problem or isinstance(manifest, RunError):
-            yield f"{visible(str(folder.relative_to(root)))} is ignored: {problem}"
-        else:
+        if planned.run_id in ids and (job_of_artifact == job or (job_of_artifact is None and is_of_component)):
             yield folder, manifest
 
 
 def read_outputs(run: ArrivedRun) -> tuple[dict[Call, Replicate], list[str]]:
     """Return the planned outputs of a run, and remarks on missing jobs, ignored folders and ignored outputs."""
     outputs: list[tuple[Manifest, list[Replicate]]] = []
-    remarks: list[str] = []
-    for part in run.parts:
-        if isinstance(part, str):
-            remarks.append(part)
-            continue
-        folder, manifest = part
+    remarks = [*run.remarks]
+    for folder, manifest in run.folders.items():
         replicates, problems = _read_journal(folder)
         outputs.append((manifest, replicates))
         path = folder.relative_to(run.root)

@@ -5,7 +5,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -188,12 +188,23 @@ class PlannedJob(FrozenModel):
     keys: list[str]
 
 
+Trigger = Literal["push", "dispatch", "drift"]
+
+
 class OnModels(FrozenModel):
     """A component and models, with the reason to evaluate or to skip it on them."""
 
     skill: str
     models: list[str]
     reason: str
+
+
+def grouped(decisions: Iterable[OnModels]) -> list[OnModels]:
+    """Merge decisions with the same component and reason into one with all their models, in order."""
+    groups = by_key(
+        ((decision.skill, decision.reason), model_id) for decision in decisions for model_id in decision.models
+    )
+    return [OnModels(skill=skill, models=models, reason=reason) for (skill, reason), models in groups.items()]
 
 
 class Plan(FrozenModel):
@@ -206,7 +217,7 @@ class Plan(FrozenModel):
     plan_version: int = PLAN_VERSION
     invocation: ids.RunId
     created: ids.Timestamp
-    trigger: Literal["push", "dispatch", "drift"]
+    trigger: Trigger
     base: ids.Commit | None
     head: ids.Commit | None
     dry_run: bool = False

@@ -13,8 +13,8 @@ import re
 import sys
 from bisect import insort
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 
@@ -27,11 +27,13 @@ from skill_evaluator.ci.plan import (
     PlannedJob,
     PlannedJudge,
     PlannedRun,
+    Trigger,
     environment_of,
     environment_of_program,
+    grouped,
     key_variable_of,
 )
-from skill_evaluator.errors import GitError, LeaderboardError, NotEvaluatedError, PlanError, SkillEvaluatorError
+from skill_evaluator.errors import GitError, NotEvaluatedError, PlanError, SkillEvaluatorError
 from skill_evaluator.evaluation.runs import find_baseline, fresh_seed, judge_of
 from skill_evaluator.judges.modes.sentences import judge_estimate
 from skill_evaluator.library import options as cli
@@ -53,9 +55,9 @@ from skill_evaluator.library.versions import (
     version_before,
     versioning_problems,
 )
-from skill_evaluator.providers import Configuration, program, with_program
+from skill_evaluator.providers import Configuration, Kinds, program, with_program
 from skill_evaluator.providers.base import ProviderKind
-from skill_evaluator.records.archive import Archive, RecordedRun, newest_recorded, refusal_reason
+from skill_evaluator.records.archive import Archive, RecordedRun, recorded_runs, refusal_reason
 from skill_evaluator.records.record import short_digest
 from skill_evaluator.records.selection import versions_patched_to
 from skill_evaluator.repository import Repository, within
@@ -93,15 +95,22 @@ class PlanRequest(CiOptions, cli.FormatOption):
 class PlannedEvaluation:
     """A run to plan, with its applicable `cases` and the `sizes` of their requests by case id.
 
-    `baseline` is the interleaved baseline with the sizes of its requests. `judge` decides the checks with `expect`.
+    `baseline` is the interleaved baseline, whose requests have `baseline_sizes`. `judge` decides the checks with
+    `expect`. `kinds` has the provider kinds of the model and the judge.
     """
 
     run: ComponentRun
-    kind: ProviderKind
+    kinds: Kinds
     cases: Mapping[str, Case]
     sizes: Mapping[str, InputSize]
-    baseline: tuple[PlannedBaseline, Mapping[str, InputSize]] | None = None
-    judge: tuple[Model, ProviderKind] | None = None
+    baseline: PlannedBaseline | None = None
+    baseline_sizes: Mapping[str, InputSize] = field(default_factory=dict)
+    judge: Model | None = None
+
+    @property
+    def kind(self) -> ProviderKind:
+        """The provider kind of the model."""
+        return self.kinds[self.run.model.provider]
 
     @property
     def calls_each(self) -> int:
@@ -114,7 +123,7 @@ class PlannedEvaluation:
         model, replicates = self.run.model, self.run.manifest.replicates
         requests = [(self.sizes, replicates)]
         if self.baseline is not None:
-            requests.append((self.baseline[1], replicates_of_baseline(replicates)))
+            requests.append((self.baseline_sizes, replicates_of_baseline(replicates)))
         parts = [
             estimate({case_id: sizes[case_id] for case_id in case_ids}, model, self.kind, replicates)
             for sizes, replicates in requests
@@ -122,7 +131,8 @@ class PlannedEvaluation:
         estimates = [(model.id, sum_of(parts))]
         if self.judge is not None:
             cases = [self.cases[case_id] for case_id in case_ids]
-            estimates.append((self.judge[0].id, judge_estimate(*self.judge, cases, model, self.calls_each)))
+            kind = self.kinds[self.judge.provider]
+            estimates.append((self.judge.id, judge_estimate(self.judge, kind, cases, model, self.calls_each)))
         return estimates
 
     def minutes(self, calls: int) -> float:
@@ -131,6 +141,19 @@ class PlannedEvaluation:
         in_flight = 1 if self.kind.one_at_a_time else limits.max_concurrency or IN_FLIGHT
         max_per_minute = limits.requests_per_minute or math.inf
         return max(calls * _SLOW_CALL_S / 60.0 / in_flight, calls / max_per_minute)
+
+
+@dataclass(slots=True, kw_only=True)
+class Decisions:
+    """The components to evaluate and to skip in a plan, and the errors, by the changes from `base` to `head`."""
+
+    invocation: str
+    base: str | None
+    head: str | None
+    faults: list[Problem]
+    chosen: list[OnModels] = field(default_factory=list)
+    skipped: list[OnModels] = field(default_factory=list)
+    untouched: int = 0  # unchanged components that are not chosen
 
 
 def make_plan(request: PlanRequest) -> Plan:
@@ -147,46 +170,39 @@ def make_plan(request: PlanRequest) -> Plan:
         caps = [cap for cap in (limits.max_cost, request.max_cost) if cap is not None]
         request = replace(request, base=repository.commit("HEAD^1"), max_cost=min(caps, default=None))
     now = datetime.datetime.now(datetime.UTC)
-    plan = Plan(
+    decisions = Decisions(
         invocation=new_invocation(now),
-        created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
-        trigger="drift" if request.drift else "dispatch" if request.base is None else "push",
         base=None if request.base is None else repository.commit(request.base),
         head=repository.commit("HEAD"),
+        faults=refused,
+    )
+    trigger: Trigger = "drift" if request.drift else "dispatch" if request.base is None else "push"
+    if trigger == "dispatch" and not refused:
+        decisions.chosen.extend(_named(request, models))
+    elif not refused:
+        _decide_all(decisions, request, models)
+    max_cost = limits.max_cost if request.max_cost is None else request.max_cost
+    evaluations = affordable(list(_read_components(decisions, request, changed)), max_cost)
+    by_run = {(each.run.component.name, each.run.model.id): each for each in evaluations}
+    runs = capped(runs_of(evaluations, limits), max_cost)
+    jobs = packed(runs, {run.id: by_run[run.skill, run.model_id].minutes(run.calls) for run in runs}, limits)
+    return Plan(
+        invocation=decisions.invocation,
+        created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
+        trigger=trigger,
+        base=decisions.base,
+        head=decisions.head,
         dry_run=request.dry_run,
         draft=request.pull_request is not None,
-        runs=[],
-        jobs=[],
-        chosen=[],
-        skipped=[],
-        faults=refused,
+        runs=with_limits(runs, jobs, request.configuration),
+        jobs=jobs,
+        chosen=grouped(each for each in decisions.chosen if (each.skill, each.models[0]) in by_run),
+        skipped=grouped(decisions.skipped),
+        untouched=decisions.untouched,
+        faults=decisions.faults,
         evaluator_version=__version__,
+        forecast=forecasts_of(each for pair in evaluations for each in pair.estimates(pair.cases)) if runs else [],
         retiring=retiring(models),
-    )
-    if refused:
-        return plan
-    if plan.trigger == "dispatch":
-        plan.chosen.extend(_named(request, models))
-    else:
-        plan = plan.model_copy(update={"untouched": _add_decisions(plan, request, models)})
-    return _with_runs(plan, request, changed)
-
-
-def _with_runs(plan: Plan, request: PlanRequest, changed: set[str]) -> Plan:
-    limits = request.configuration.settings.jobs
-    max_cost = limits.max_cost if request.max_cost is None else request.max_cost
-    wanted = affordable(list(_read_components(plan, request, changed)), max_cost)
-    pairs = {(pair.run.component.name, pair.run.model.id): pair for pair in wanted}
-    runs = capped(runs_of(wanted, limits), max_cost)
-    jobs = packed(runs, {run.id: pairs[run.skill, run.model_id].minutes(run.calls) for run in runs}, limits)
-    return plan.model_copy(
-        update={
-            "runs": with_limits(runs, jobs, request.configuration),
-            "jobs": jobs,
-            "chosen": grouped(each for each in plan.chosen if (each.skill, each.models[0]) in pairs),
-            "skipped": grouped(plan.skipped),
-            "forecast": forecasts_of(each for pair in wanted for each in pair.estimates(pair.cases)) if runs else [],
-        }
     )
 
 
@@ -205,19 +221,18 @@ def _models_of(version: ComponentVersion | None, models: Sequence[Model], reques
     return [] if request.models else [program.MODEL.id]
 
 
-def _add_decisions(plan: Plan, request: PlanRequest, models: Sequence[Model]) -> int:
-    """Add chosen and skipped components and faults to a plan; return the number of unchanged components not chosen."""
+def _decide_all(decisions: Decisions, request: PlanRequest, models: Sequence[Model]) -> None:
+    """Add the components to evaluate and to skip, and the errors of their versions."""
     repository, folder = request.repository, request.folder
-    if plan.head is None:
+    if decisions.head is None:
         raise GitError(f"{repository.root} has no commit yet; commit the components first")
-    base_commit, base_known = _base_of(plan, request)
-    before, after = read_versions(repository, (base_commit, plan.head), folder)
+    base_commit, base_known = _base_of(decisions.base, request)
+    before, after = read_versions(repository, (base_commit, decisions.head), folder)
     unknown = [name for name in request.names if name not in after]
     if unknown:
         raise PlanError(f"no component '{unknown[0]}' in {request.components} at HEAD {nearest(unknown[0], after)}")
     recorded, unreadable = recorded_runs(repository, ("HEAD", *request.recorded), folder)
-    plan.faults.extend(unreadable)
-    untouched = 0
+    decisions.faults.extend(unreadable)
     for name, version in after.items():
         path = within(folder, f"{name}/leaderboard.json")
         if (request.names and name not in request.names) or any(problem.file == path for problem in unreadable):
@@ -227,7 +242,7 @@ def _add_decisions(plan: Plan, request: PlanRequest, models: Sequence[Model]) ->
             version = replace(version, version=request.version_of(name, version.version, digests))
         earlier = version_before(before, version)
         version_problems = [] if request.drift else list(versioning_problems(earlier, version))
-        plan.faults.extend(version_problems)
+        decisions.faults.extend(version_problems)
         runs = [run for each in (name, *version.formerly) for run in recorded.get(each, ())]
         newest = {run.model_id: run for run in sorted(runs, key=lambda run: run.version_order)}
         chosen, skipped = list[OnModels](), list[OnModels]()
@@ -239,46 +254,47 @@ def _add_decisions(plan: Plan, request: PlanRequest, models: Sequence[Model]) ->
                 is_run, reason = decide(earlier, version, newest.get(model_id), base_known=base_known)
             (chosen if is_run else skipped).append(OnModels(skill=name, models=[model_id], reason=reason))
         if before.get(name) == version and not chosen:
-            untouched += 1
+            decisions.untouched += 1
             continue
-        plan.chosen.extend(chosen)
-        plan.skipped.extend(skipped)
-    plan.skipped.extend(_deleted_cases(plan, request))
-    return untouched
+        decisions.chosen.extend(chosen)
+        decisions.skipped.extend(skipped)
+    decisions.skipped.extend(_deleted_cases(decisions, request))
 
 
-def _base_of(plan: Plan, request: PlanRequest) -> tuple[str | None, bool]:
+def _base_of(base_commit: str | None, request: PlanRequest) -> tuple[str | None, bool]:
     """Return the commit to compare HEAD with, or None, and whether the base is known.
 
-    The base of a first push (all zeros) is known, but has no commit. A base that is not here (a force push) is unknown.
+    `base_commit` is the commit of `request.base`, or None if it is not here. The base of a first push (all zeros) is
+    known, but has no commit. A base that is not here (a force push) is unknown.
     """
     base = request.base or ""
     is_first_push = not base.strip("0")
     is_id = _FULL_ID.fullmatch(base) is not None
-    if plan.base is None and not is_first_push and not is_id:
+    if base_commit is None and not is_first_push and not is_id:
         raise PlanError(f"--base {base} is not a commit here; run git fetch, or use --base 0 for a new branch")
     # a branch means its merge base with the head
-    commit = plan.base if plan.base is None or is_id else request.repository.merge_base(plan.base)
-    return commit, plan.base is not None or is_first_push
+    commit = base_commit if base_commit is None or is_id else request.repository.merge_base(base_commit)
+    return commit, base_commit is not None or is_first_push
 
 
-def _deleted_cases(plan: Plan, request: PlanRequest) -> Iterator[OnModels]:
+def _deleted_cases(decisions: Decisions, request: PlanRequest) -> Iterator[OnModels]:
     repository, fixtures = request.repository, request.fixtures or request.components.parent / "fixtures"
-    if plan.base is None or plan.head is None or not fixtures.resolve().is_relative_to(repository.root.resolve()):
+    base, head = decisions.base, decisions.head
+    if base is None or head is None or not fixtures.resolve().is_relative_to(repository.root.resolve()):
         return
     folder = repository.relative_path(fixtures)
-    missing = repository.files(plan.base, folder).keys() - repository.files(plan.head, folder).keys()
+    missing = repository.files(base, folder).keys() - repository.files(head, folder).keys()
     deleted = by_key((PurePosixPath(path).relative_to(folder).parts[0], path) for path in sorted(missing))
-    running = {decision.skill for decision in plan.chosen}
+    running = {decision.skill for decision in decisions.chosen}
     for name, paths in deleted.items():
         if name not in running and (request.components / name / "prompt.md").exists():
             reason = f"cases changed without a new version: {counted(len(paths), 'file')} deleted, such as {paths[0]}"
             yield OnModels(skill=name, models=[model.id for model in request.configuration.models], reason=reason)
 
 
-def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Iterator[PlannedEvaluation]:
-    """Yield an evaluation per chosen component and model. Add errors to the plan; raise those of named components."""
-    for skill, ids in by_key((decision.skill, decision.models[0]) for decision in plan.chosen).items():
+def _read_components(decisions: Decisions, request: PlanRequest, changed: set[str]) -> Iterator[PlannedEvaluation]:
+    """Yield an evaluation per chosen component and model. Collect errors, but raise those of named components."""
+    for skill, ids in by_key((decision.skill, decision.models[0]) for decision in decisions.chosen).items():
         try:
             component = request.component(skill)
             archive = request.archive(component)
@@ -293,45 +309,50 @@ def _read_components(plan: Plan, request: PlanRequest, changed: set[str]) -> Ite
             empty = [f"the submodule {path} is empty" for path in request.repository.empty_submodules]
             is_new = not (request.components / skill / "leaderboard.json").exists()
             if isinstance(problem, NotEvaluatedError) and is_new and not empty:
-                plan.skipped.append(OnModels(skill=skill, models=ids, reason=str(problem)))
+                decisions.skipped.append(OnModels(skill=skill, models=ids, reason=str(problem)))
                 continue
             path = prompt_file(request.components, skill, request.folder)
-            plan.faults.append(Problem(file=path, line=1, message="; ".join([str(problem), *empty])))
+            decisions.faults.append(Problem(file=path, line=1, message="; ".join([str(problem), *empty])))
             continue
-        yield from _on_models(plan, request, component, archive, cases, ids)
+        yield from _on_models(decisions, request, component, archive, cases, ids)
 
 
 def _on_models(
-    plan: Plan, request: PlanRequest, component: Component, archive: Archive, cases: Sequence[Case], ids: Sequence[str]
+    decisions: Decisions,
+    request: PlanRequest,
+    component: Component,
+    archive: Archive,
+    cases: Sequence[Case],
+    ids: Sequence[str],
 ) -> Iterator[PlannedEvaluation]:
     configuration, sizes = with_program(request.configuration, component), input_sizes(component, cases)
     settings, models = configuration.settings, {model.id: model for model in configuration.models}
     replicates = request.replicates or settings.replicates
-    size = RunSize(replicates=replicates, seed=settings.seed, invocation=plan.invocation)
+    size = RunSize(replicates=replicates, seed=settings.seed, invocation=decisions.invocation)
     selected = [models[model_id] for model_id in ids if model_id in models]
     for run in new_runs(component, cases, selected, component.results_dir, configuration.kinds, size):
         model, excluded = run.model, run.manifest.not_applicable
         if excluded:
             cases_with_reasons = listed([f"{case_id} ({reason})" for case_id, reason in excluded.items()])
             reason = f"{len(excluded)} of {counted(len(cases), 'case')} not applicable: {cases_with_reasons}"
-            plan.skipped.append(OnModels(skill=component.name, models=[model.id], reason=reason))
+            decisions.skipped.append(OnModels(skill=component.name, models=[model.id], reason=reason))
         applicable = {case.id: case for case in cases if case.id in run.manifest.cases}
         if not applicable:
             continue
         try:
             judge, _ = judge_of(component, applicable.values(), (model,), request.configuration.models, settings)
         except SkillEvaluatorError as problem:
-            plan.skipped.append(OnModels(skill=component.name, models=[model.id], reason=str(problem)))
+            decisions.skipped.append(OnModels(skill=component.name, models=[model.id], reason=str(problem)))
             continue
         if request.drift:
             seed = fresh_seed(archive, model.id, versions_patched_to(archive.entries, component.version), size.seed)
             run = replace(run, manifest=run.manifest.model_copy(update={"seed": seed}))
         wanted = PlannedEvaluation(
             run=run,
-            kind=configuration.kinds[model.provider],
+            kinds=configuration.kinds,
             cases=applicable,
             sizes=sizes,
-            judge=None if judge is None else (judge, configuration.kinds[judge.provider]),
+            judge=judge,
         )
         if settings.policy.design == "beside" and not request.drift:
             wanted = with_baseline(wanted, archive, settings.policy)
@@ -362,7 +383,8 @@ def with_baseline(wanted: PlannedEvaluation, archive: Archive, policy: Policy) -
             digests=input_digests(baseline, model),
         )
         run = replace(wanted.run, manifest=manifest.model_copy(update={"seed": seed}))
-        return replace(wanted, run=run, baseline=(planned, input_sizes(baseline, wanted.cases.values())))
+        sizes = input_sizes(baseline, wanted.cases.values())
+        return replace(wanted, run=run, baseline=planned, baseline_sizes=sizes)
     except SkillEvaluatorError as problem:
         print(f"warning: {component.name} with {model.id} is called without its baseline: {problem}", file=sys.stderr)
         return wanted
@@ -401,8 +423,8 @@ def _make_run(wanted: PlannedEvaluation, shard: Shard) -> PlannedRun:
     estimates = wanted.estimates(case_ids)
     judge, environment, key_variable = None, environment_of(model, kind), key_variable_of(model, kind)
     if wanted.judge is not None:
-        judge_key, calls = key_variable_of(*wanted.judge), estimates[-1][1].calls
-        judge = PlannedJudge(model_id=wanted.judge[0].id, key_variable=judge_key, calls=calls)
+        judge_key = key_variable_of(wanted.judge, wanted.kinds[wanted.judge.provider])
+        judge = PlannedJudge(model_id=wanted.judge.id, key_variable=judge_key, calls=estimates[-1][1].calls)
     if component.program is not None:
         environment = environment_of_program(component.name)
         key_variable = program.VARIABLES if component.program.variables else key_variable
@@ -414,7 +436,7 @@ def _make_run(wanted: PlannedEvaluation, shard: Shard) -> PlannedRun:
         shard=str(shard) if shard.count > 1 else None,
         cases={case_id: manifest.cases[case_id] for case_id in case_ids},
         cost_upper_usd=total_or_none(estimate.cost_upper_usd for _, estimate in estimates),
-        baseline=None if wanted.baseline is None else wanted.baseline[0],
+        baseline=wanted.baseline,
         judge=judge,
     )
 
@@ -564,43 +586,6 @@ def _decide_on_drift(version: str | None, recorded: RecordedRun | None) -> tuple
     if recorded is None or step not in (Bump.SAME, Bump.PATCH):
         return False, f"{version} is not recorded"
     return True, f"{version} is recorded" if step is Bump.SAME else f"PATCH since the recorded {recorded.version}"
-
-
-def grouped(decisions: Iterable[OnModels]) -> list[OnModels]:
-    """Merge decisions with the same component and reason into one with all their models, in order."""
-    groups = by_key(
-        ((decision.skill, decision.reason), model_id) for decision in decisions for model_id in decision.models
-    )
-    return [OnModels(skill=skill, models=models, reason=reason) for (skill, reason), models in groups.items()]
-
-
-def recorded_runs(
-    repository: Repository, refs: Iterable[str], folder: str
-) -> tuple[dict[str, list[RecordedRun]], list[Problem]]:
-    """Return the recorded runs by component, and a problem for each invalid leaderboard at `refs`.
-
-    For each leaderboard and model, only the newest complete run of the highest version counts. Skip runs under a
-    scenario, and refs that do not exist here.
-    """
-    commits = dict.fromkeys(filter(None, map(repository.commit, refs)))
-    depth = within(folder, "name/leaderboard.json").count("/")
-    blobs = dict.fromkeys(
-        (path, blob)
-        for commit in commits
-        for path, blob in repository.files(commit, folder).items()
-        if path.endswith("/leaderboard.json") and path.count("/") == depth
-    )
-    texts = repository.contents(blob for _, blob in blobs)
-    runs: dict[str, list[RecordedRun]] = {}
-    problems: dict[str, Problem] = {}
-    for path, blob in blobs:
-        try:
-            newest = newest_recorded(texts[blob], path)
-        except LeaderboardError as problem:
-            problems[str(problem)] = Problem(file=path, line=1, message=str(problem))
-        else:
-            runs.setdefault(PurePosixPath(path).parent.name, []).extend(newest.values())
-    return runs, list(problems.values())
 
 
 def _changed_paths(repository: Repository, commit: str) -> set[str]:

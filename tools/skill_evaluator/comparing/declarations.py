@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 from urllib.parse import unquote
 
+from pydantic import BaseModel
+
 from skill_evaluator import plugins
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.files import validated
@@ -41,7 +43,7 @@ _SAMPLE_DAYS = (
 )
 
 
-# A plain dataclass, so that scoring does not import pydantic, which validates `metadata` when settings are read.
+# pydantic validates `metadata` when settings are read.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldRule:
     """The settings of one path in evals/datasets.json; omitted settings are inferred from the schema."""
@@ -121,7 +123,6 @@ def _keeps_days(form: str) -> bool:  # false for an invalid format, and for one 
 
 def field_rules(settings: Any, where: str) -> dict[str, FieldRule]:
     """Convert settings by field path to rules. Raise ComponentError with the key path of an invalid setting."""
-    from pydantic import BaseModel  # imported here, since scoring must not import pydantic
 
     class _FieldSettings(BaseModel):
         fields: dict[str, FieldRule]

@@ -23,9 +23,9 @@ from skill_evaluator.text import (
     nearest,
     nearest_path,
     normalise,
+    split_words,
     with_nfc_keys,
     without_punctuation,
-    words,
 )
 
 _NOT_AMOUNT = re.compile(r"[^\d.,]|[.,](?!\s*\d)|(?<=[^\W\d_])[.,]")  # includes the point of «Rs.» and of «5.-»
@@ -202,7 +202,7 @@ def token_f1(truth: str, output: str) -> float:
     >>> round(token_f1("the cat sat", "the cat ran"), 3)
     0.667
     """
-    truth_words, output_words = words(truth), words(output)
+    truth_words, output_words = split_words(truth), split_words(output)
     if not truth_words and not output_words:
         return 1.0
     common = sum((Counter(truth_words) & Counter(output_words)).values())
@@ -217,7 +217,7 @@ def rouge_l(truth: str, output: str) -> float:
     >>> round(rouge_l("police killed the gunman", "police kill the gunman"), 2)
     0.75
     """
-    truth_words, output_words = words(truth), words(output)
+    truth_words, output_words = split_words(truth), split_words(output)
     if not truth_words and not output_words:
         return 1.0
     from rapidfuzz.distance import LCSseq

@@ -10,17 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from json import dumps
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from urllib.parse import quote
 
 from rich.cells import cell_len, chop_cells
+from rich.console import Console
+from rich.text import Text
 
 from skill_evaluator.display import abridged, code_block, code_span, prose, visible
 from skill_evaluator.text import counted, digest, listed
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.text import Text
 
 Format = Literal["text", "json", "markdown"]
 Medium = Literal["terminal", "markdown", "site"]
@@ -300,13 +298,11 @@ class _Markdown:
         return f"{self.site.rstrip('/')}/{link}" if self.site and link else ""
 
 
-def terminal_pieces(blocks: Iterable[Block], *, full: bool | None = None) -> "Iterator[Sheet | Text | str]":
+def terminal_pieces(blocks: Iterable[Block], *, full: bool | None = None) -> Iterator[Sheet | Text | str]:
     """Yield the tables and texts that a terminal shows for blocks, with blank lines around tables and above headings.
 
     If `full` is False and details are collapsed, a line names `--full`.
     """
-    from rich.text import Text
-
     before: Block | None = None
     for block in _terminal_blocks(list(blocks), full):
         if not block or (isinstance(block, Lines) and not block.lines) or (isinstance(block, Sheet) and not block.rows):
@@ -329,9 +325,7 @@ def terminal_pieces(blocks: Iterable[Block], *, full: bool | None = None) -> "It
             yield _terminal_line(block)
 
 
-def _terminal_line(line: Line | str, style: str = "") -> "Text":
-    from rich.text import Text
-
+def _terminal_line(line: Line | str, style: str = "") -> Text:
     line = Line(line, style=style) if isinstance(line, str) else line
     text = Text(style=line.style)
     for cell in line.cells:
@@ -469,11 +463,9 @@ def markdown_table(sheet: Sheet, absolute: Callable[[str], str] = str) -> str:
     return "".join(f"| {line} |\n" for line in lines)
 
 
-def show(pieces: "Iterable[Sheet | Text | str]") -> None:
+def show(pieces: Iterable[Sheet | Text | str]) -> None:
     """Print tables and texts to stdout: wrapped and coloured on a terminal, otherwise plain with one line per row."""
     if sys.stdout.isatty():
-        from rich.console import Console
-
         _replace_unencodable()
         print_pieces(pieces, Console(highlight=False))
         return
@@ -482,10 +474,8 @@ def show(pieces: "Iterable[Sheet | Text | str]") -> None:
         write("".join(f"{line.rstrip()}\n" for text in lines for line in text.splitlines() or [""]))
 
 
-def print_pieces(pieces: "Iterable[Sheet | Text | str]", console: "Console") -> None:
+def print_pieces(pieces: Iterable[Sheet | Text | str], console: Console) -> None:
     """Print tables and texts to a console."""
-    from rich.text import Text
-
     for piece in pieces:
         if isinstance(piece, Sheet):
             lines = _fitted(piece, console.width)
@@ -495,10 +485,8 @@ def print_pieces(pieces: "Iterable[Sheet | Text | str]", console: "Console") -> 
             console.print(line, soft_wrap=True)
 
 
-def _lines_of(text: "Text", console: "Console") -> "Iterator[Text]":
+def _lines_of(text: Text, console: Console) -> Iterator[Text]:
     """Yield the lines of a text. Commands and changes of scores (`0.500 → 1.000`) are not broken."""
-    from rich.text import Text
-
     line = Text(style=text.style)
     for index, part in enumerate(text.split("`") if _COMMAND.search(text.plain) else [text]):
         part.plain = part.plain.replace(" → ", f"{_UNBROKEN}→{_UNBROKEN}")
@@ -515,15 +503,13 @@ def _lines_of(text: "Text", console: "Console") -> "Iterator[Text]":
         yield from _wrapped_lines(line, console)
 
 
-def _wrapped_lines(text: "Text", console: "Console", width: int | None = None) -> "Iterator[Text]":
+def _wrapped_lines(text: Text, console: Console, width: int | None = None) -> Iterator[Text]:
     for line in text.wrap(console, width or console.width):
         line.plain = line.plain.replace(_UNBROKEN, " ")
         yield line
 
 
-def _fitted(sheet: Sheet, width: int) -> "Iterator[Text]":
-    from rich.text import Text
-
+def _fitted(sheet: Sheet, width: int) -> Iterator[Text]:
     head = [Cell(name, "bold") for name in sheet.columns]
     rows = [[Cell(visible(cell.text), cell.style) for cell in row] for row in (head, *sheet.rows)]
     widths = _column_widths(sheet, [[cell.text for cell in column] for column in zip(*rows, strict=True)], width)

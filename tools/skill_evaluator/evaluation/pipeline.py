@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from watchfiles import watch as watch_files
+
 from skill_evaluator.display import visible, with_progress
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
 from skill_evaluator.evaluation.outputs import JudgedRun, judge_run
@@ -261,7 +263,7 @@ def _compare(
         if runs_of_versions(archive.entries) and not any(record.draft for record in ranked):
             ranking = recorded.with_advice(archive.entries, ranking)[1]
     if verdict is not None and not all(record.draft for record in judged):
-        ship = ranking.advice.words if ranking and ranking.advice.version else recorded.ship_words()
+        ship = ranking.advice.sentence if ranking and ranking.advice.version else recorded.ship_words()
         verdict = verdict.model_copy(update={"ship": ship})
     in_component = [each for each in finished if each.record_path.parent == inputs.component.records_dir]
     repeated = [each.record for each in in_component if each.run.manifest.role == "again"]
@@ -297,8 +299,6 @@ def evaluate_at_each_save(request: EvaluationRequest, watch: Watch) -> Iterator[
 
     The default limit is 200 calls. Errors are printed, or raised if the component has no folder to watch.
     """
-    from watchfiles import watch as watch_files
-
     cases = (request.fixtures or Path("fixtures")) / request.skill
     folders = [folder for folder in (request.components / request.skill, cases) if folder.exists()]
     if request.max_calls is None and request.max_cost is None:

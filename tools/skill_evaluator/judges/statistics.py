@@ -8,8 +8,10 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import NonNegativeInt, PlainSerializer
 
 from skill_evaluator.display import number
@@ -17,11 +19,7 @@ from skill_evaluator.files import FrozenModel
 from skill_evaluator.stats import rate_interval, unit_interval, unseen_share
 from skill_evaluator.text import counted
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-Floats: TypeAlias = "NDArray[np.float64]"
+Floats: TypeAlias = NDArray[np.float64]
 Weighting = Literal["nominal", "linear"]
 MAX_LABELS = 10_000  # the largest number of labels that a recommendation names
 Z = 1.959963984540054  # the 97.5 % quantile of the normal distribution
@@ -101,8 +99,6 @@ def corrected_rate(reported: Estimate, sensitivity: Estimate, specificity: Estim
     >>> round(true.value, 3), [round(bound, 2) for bound in true.ci95]
     (0.25, [0.12, 0.38])
     """
-    import numpy as np
-
     if reported.value is None or sensitivity.value is None or specificity.value is None:
         return None
     power = sensitivity.value + specificity.value - 1.0
@@ -192,8 +188,6 @@ def own_noise(units: Iterable[Iterable[Sequence[Hashable]]]) -> Estimate | None:
 
 def confusion(rows: Sequence[Hashable], columns: Sequence[Hashable], categories: Sequence[Hashable]) -> Floats:
     """Return the count of each pair (row, column): shape [categories, categories], in the order of `categories`."""
-    import numpy as np
-
     indices = {category: index for index, category in enumerate(categories)}
     table = np.zeros((len(indices), len(indices)))
     for row, column in zip(rows, columns, strict=True):
@@ -210,8 +204,6 @@ def cohen_kappa(table: Floats, weighting: Weighting = "nominal") -> Estimate:
     Cohen 1960 (doi:10.1177/001316446002000104) and 1968 (doi:10.1037/h0026256). The interval is computed on Fisher's z
     scale, with the standard error of Fleiss, Cohen and Everitt 1969 (doi:10.1037/h0028106).
     """
-    import numpy as np
-
     n, indices = float(table.sum()), np.arange(len(table))
     distance = np.abs(np.subtract.outer(indices, indices)).astype(float)
     weights = distance if weighting == "linear" else np.minimum(distance, 1.0)
@@ -250,7 +242,7 @@ class Trust(FrozenModel):
         """The decision as a word: trusted, not trusted or undecided."""
         return {True: "trusted", False: "not trusted", None: "undecided"}[self.trusted]
 
-    def words(self, bar: float) -> str:
+    def summary(self, bar: float) -> str:
         """Format the decision and what is missing for trust: a number of labels, or the distance of κ from the bar."""
         ci95, missing = self.kappa.ci95, ""
         if self.trusted is None and ci95 is None:

@@ -143,7 +143,7 @@ def place_of_new(component: Component, case_ids: Iterable[str], advice: str) -> 
             f"component '{component.name}' has multiple-choice questions: add lines to questions.jsonl instead; "
             "for a fixed list of labels use `output: json` with an enum in schema.json"
         )
-    folders = component.case_files.places()
+    folders = component.case_files.possible_paths()
     folder = next(filter(sources_at, folders), folders[0])
     if existing := [case_id for case_id in case_ids if (folder / case_id).exists()]:
         raise FixtureError(f"{folder / existing[0]} exists already; {advice}")

@@ -14,6 +14,7 @@ from string import ascii_uppercase
 from types import MappingProxyType
 from typing import Any
 
+import imagesize
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from skill_evaluator.checks import Check, DeclaredCheck, read_checks
@@ -320,7 +321,7 @@ def find_cases(component: Component) -> list[Path]:
         raise FixtureError(
             f"no fixtures for component '{component.name}': {fixtures_dir} is not a folder; see --fixtures DIR"
         )
-    candidates = files.places(QUESTIONS if is_choice else "cases")
+    candidates = files.possible_paths(QUESTIONS if is_choice else "cases")
     sources = [path for path in candidates if path.is_file()][:1] if is_choice else files.sources()
     sources = [*sources, *([rows.path] if rows.rows else [])]
     if len(tables := [str(source) for source in sources if source.suffix]) > 1:
@@ -540,8 +541,6 @@ def read_file(path: Path, limits: SafetyLimits) -> File:
 
 
 def _with_extent(image: File, head: bytes) -> File:
-    import imagesize
-
     try:
         width, height = imagesize.get(io.BytesIO(head))
     except Exception:  # imagesize raises many types of errors on damaged files

@@ -53,7 +53,7 @@ class CaseFiles:
     columns: Columns = field(default_factory=Columns)
     rows: CaseRows = field(default_factory=CaseRows)
 
-    def places(self, name: str = "cases") -> list[Path]:
+    def possible_paths(self, name: str = "cases") -> list[Path]:
         """Return the possible paths of the folder or file `name`, in order of preference."""
         fallback = [self.home / "evals" / name] if self.fixtures_dir is None else []
         return [(self.fixtures_dir or Path("fixtures")) / self.fixtures / name, *fallback]
@@ -64,8 +64,8 @@ class CaseFiles:
         return ConfinedFolder(folder, FixtureError, follow_links=self.limits.follow_links)
 
     def sources(self) -> list[Path]:
-        """Return the case folder and tables at the first existing path of `places()`. Return [] if there are none."""
-        return next(filter(None, map(sources_at, self.places())), [])
+        """Return the case folder and tables at the first existing path of `possible_paths()`. Return [] if there are none."""
+        return next(filter(None, map(sources_at, self.possible_paths())), [])
 
     def table(self) -> CaseRows:
         """Return `rows`, or else the cases of the first readable table file. Return no rows if no file is readable."""

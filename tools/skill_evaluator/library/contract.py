@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import jsonschema_rs
@@ -52,12 +52,8 @@ _MAX_EFFORT = 10_000
 _MAX_REFERENCES = 100
 
 
-class ContractError(NamedTuple):
-    """One schema error: its path, schema keyword and message. The path ends with a missing or extra key."""
-
-    path: str
-    rule: str
-    message: str
+ContractError = tuple[str, str, str]
+"""The path of a schema error, which ends with a missing or extra key, its schema keyword and its message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +78,7 @@ def contract_errors(errors: Iterable[Any], plan: FieldPlan) -> tuple[ContractErr
             error_paths = [[*error.instance_path, key] for key in error.kind.unexpected]
         if len(message) > _MAX_MESSAGE:
             message = f"{message[: _MAX_MESSAGE - 1]}…"
-        broken += [ContractError(plan.field("").descendant(steps).path, rule, message) for steps in error_paths]
+        broken += [(plan.field("").descendant(steps).path, rule, message) for steps in error_paths]
     return tuple(broken)
 
 

@@ -3,6 +3,7 @@
 A provider never retries; the runner does.
 """
 
+import asyncio
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, field, replace
@@ -321,8 +322,6 @@ class ProviderKind:
 
 async def call_once(provider: Provider, request: Request, settings: Settings) -> Completion:
     """Make one call. A StorageError is raised unchanged. Every other failure is raised as a ProviderError."""
-    import asyncio
-
     try:
         has_own_limit = getattr(provider, "in_process", False) or getattr(provider, "limits_time", False)
         async with asyncio.timeout(None if has_own_limit else settings.timeout_s):

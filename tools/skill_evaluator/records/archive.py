@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from operator import itemgetter
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, TypeVar
 
 import semver
@@ -29,6 +29,7 @@ from skill_evaluator.files import (
 from skill_evaluator.identifiers import ComponentName, Label, ModelId, RunId, is_baseline, is_file_name
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.sources import BOARD_SIZE
+from skill_evaluator.library.versions import Problem
 from skill_evaluator.records.record import (
     BOARD_VERSION,
     PARTIAL,
@@ -40,7 +41,7 @@ from skill_evaluator.records.record import (
     short_digests,
     write_record,
 )
-from skill_evaluator.repository import Repository
+from skill_evaluator.repository import Repository, within
 
 # scores are comparable only if these digests are equal
 _COMPARED_DIGESTS = ("schema", "contract", "datasets", "settings", "scenario")
@@ -377,6 +378,35 @@ def newest_recorded(content: bytes, path: str) -> dict[str, RecordedRun]:
     json_of(content, Path(path))  # no calls are planned for a leaderboard that `with_rows` refuses
     measured = [run for run in parse_entries(content, Path(path)) if run.complete and run.scenario is None]
     return {run.model_id: run for run in sorted(measured, key=lambda run: run.version_order)}
+
+
+def recorded_runs(
+    repository: Repository, refs: Iterable[str], folder: str
+) -> tuple[dict[str, list[RecordedRun]], list[Problem]]:
+    """Return the recorded runs by component, and a problem for each invalid leaderboard at `refs`.
+
+    For each leaderboard and model, only the newest complete run of the highest version counts. Skip runs under a
+    scenario, and refs that do not exist here.
+    """
+    commits = dict.fromkeys(filter(None, map(repository.commit, refs)))
+    depth = within(folder, "name/leaderboard.json").count("/")
+    blobs = dict.fromkeys(
+        (path, blob)
+        for commit in commits
+        for path, blob in repository.files(commit, folder).items()
+        if path.endswith("/leaderboard.json") and path.count("/") == depth
+    )
+    texts = repository.contents(blob for _, blob in blobs)
+    runs: dict[str, list[RecordedRun]] = {}
+    problems: dict[str, Problem] = {}
+    for path, blob in blobs:
+        try:
+            newest = newest_recorded(texts[blob], path)
+        except LeaderboardError as problem:
+            problems[str(problem)] = Problem(file=path, line=1, message=str(problem))
+        else:
+            runs.setdefault(PurePosixPath(path).parent.name, []).extend(newest.values())
+    return runs, list(problems.values())
 
 
 def order(row: Row | RecordedRun) -> tuple[str, str, bool, int, str]:

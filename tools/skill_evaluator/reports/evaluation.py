@@ -90,7 +90,7 @@ def evaluation_page(
     remarks: list[Block] = [
         Lines([line for run in closed for line in _failure_lines(run.record)], style="yellow"),
         Lines([_spread_words(spread) for spread in done.spreads]),
-        ranking.advice.words if verdict and ranking and ranking.advice.version is None else "",
+        ranking.advice.sentence if verdict and ranking and ranking.advice.version is None else "",
         f"outputs: {listed(names, 1)}" if names and not (summary and names[0] in summary.next) else "",
         Fold("Each run", [block for run in closed for block in _run_section(run).blocks]),
         *([] if verdict or summary is None else [replace(summary, ship="" if ranking else summary.ship).closing]),
@@ -109,7 +109,7 @@ def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> Compar
     judged = done.judged or [one for one in records if not (one.is_final or one.is_baseline or one.shard)]
     if done.verdict is None and (not judged or done.inputs.request.scenario is not None):
         return None
-    ranked = done.ranking.advice.words if done.ranking and done.ranking.advice.version is not None else ""
+    ranked = done.ranking.advice.sentence if done.ranking and done.ranking.advice.version is not None else ""
     ship = (done.verdict and done.verdict.ship) or ranked or done.inputs.recorded().ship_words()
     if done.verdict is not None:
         return replace(conclude(done.verdict, reader), ship=ship)

@@ -44,7 +44,7 @@ def history_page(history: History, site: str | None = None, folders: Sequence[st
         _version_sheet(history),
         Line(" · ".join(legend), style="dim"),
         Lines([*_findings(history), *no_change, *_flaky_lines(history)]),
-        Line(history.advice.words, style="bold") if history.advice else "",
+        Line(history.advice.sentence, style="bold") if history.advice else "",
         f"next: {following}",
     ]
     return pages.page_of(name, blocks, site)
@@ -78,8 +78,8 @@ def _flaky_lines(history: History) -> Iterator[str]:
 
 def _step_words(metric: str, point: Point, step: Step, *, is_open: bool) -> str:
     change = f"{signed(step.difference)} ({interval(step.ci95, point.n_cases, signed)}, q {probability(step.q)})"
-    is_shown = step.why.startswith(tuple(f"{metric} {verb} " for verb in ("fell", "rose")))
-    reason = "" if is_open or is_shown else f"; {step.why}"
+    is_shown = step.main_reason.startswith(tuple(f"{metric} {verb} " for verb in ("fell", "rose")))
+    reason = "" if is_open or is_shown else f"; {step.main_reason}"
     if step.fell_most and step.fell_most not in reason:
         reason += f"; fell most: {step.fell_most}"
     mark, since = summary.MARKS[step.verdict], step.since_accepted
@@ -192,7 +192,7 @@ def ranking_blocks(ranking: ModelRanking) -> list[Block]:
         Lines(legend if ranking.models else [], style="dim"),
         Fold("All figures of the models", [_figures_sheet(ranking)] if ranking.models else []),
         Lines(list(_lead_sentences(ranking))),
-        Line(ranking.advice.words, style="bold" if ranking.advice.model_id is None else "bold green"),
+        Line(ranking.advice.sentence, style="bold" if ranking.advice.model_id is None else "bold green"),
     ]
 
 

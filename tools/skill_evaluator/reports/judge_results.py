@@ -351,7 +351,10 @@ def _conclude_calibration(calibration: JudgeCalibration) -> ComparisonSummary:
     judges |= {"without a usable output": [judge.judge for judge in calibration.judges if judge.unusable is not None]}
     parts = [f"{decision}: {_names(names)}" for decision, names in judges.items() if names]
     style = _TRUST_STYLES.get(next(iter(judges)), "yellow") if len(parts) == 1 else "yellow"
-    texts, steps = by_key((row.trust.words(calibration.bar), name) for name, row in calibration.shown), list[str]()
+    texts, steps = (
+        by_key((row.trust.summary(calibration.bar), name) for name, row in calibration.shown),
+        list[str](),
+    )
     for decision, step in _STEPS_AFTER_CALIBRATION.items():
         todo = [_names(texts[text]) + text.removeprefix(decision) for text in texts if text.startswith(decision)]
         steps += [f"{step}: {listed(todo, _MAX_NAMED)}"] if todo else []
@@ -539,7 +542,7 @@ def _agreement_sheet(judge: JudgeResult, row: LabelAgreement, bar: float) -> She
     }
     title = f"{judge.judge}, {items}"
     rows = [pages.cells_of([], name, words) for name, words in lines.items()]
-    return Sheet(columns=(title, row.trust.words(bar)), rows=rows, named=frozenset({title}))
+    return Sheet(columns=(title, row.trust.summary(bar)), rows=rows, named=frozenset({title}))
 
 
 def _order_words(judge: JudgeResult, row: LabelAgreement) -> str:

@@ -4,6 +4,11 @@ import asyncio
 import sys
 from collections.abc import Sequence
 
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as Bars
+from rich.table import Column
+
 from skill_evaluator.display import clock, cost_words, short_count, visible
 from skill_evaluator.errors import SkillEvaluatorError
 from skill_evaluator.runner.session import Progress, Stop
@@ -29,11 +34,6 @@ async def _announce(stop: Stop) -> None:
 
 
 async def _redraw(parts: Sequence[Progress]) -> None:
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn
-    from rich.progress import Progress as Bars
-    from rich.table import Column
-
     name = TextColumn("{task.description}", markup=False, table_column=Column(overflow="fold"))
     text = TextColumn("{task.fields[words]}", markup=False, table_column=Column(overflow="fold"))
     console = Console(stderr=True)

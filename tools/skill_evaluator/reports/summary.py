@@ -201,7 +201,7 @@ def _loss_words(model: ModelVerdict) -> str:
     if since is not None:
         return f"lost by all changes since {since.version}: {since.metric} {signed(since.difference)}"
     fell = [one for one in (*model.metrics, *model.fields) if one.verdict == "regressed" and one.tier != "advisory"]
-    rose = [one.words(model.candidate.planned) for one in model.amounts if one.verdict == "regressed"]
+    rose = [one.change_text(model.candidate.planned) for one in model.amounts if one.verdict == "regressed"]
     if not fell:
         return f"lost: {listed(rose or model.reasons[:1])}"  # the reason: an earlier run of the version regressed
     fell.sort(key=lambda measure: _TIERS.index(measure.tier))

@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+import genai_prices
+from genai_prices import data_snapshot
 from pydantic import NonNegativeInt
 
 from skill_evaluator.display import cost_words
@@ -225,8 +227,6 @@ def budget_cost(model: Model, price: Price | None, completion: Completion) -> fl
 
 @functools.cache  # called for every component of a plan
 def _listed_price(provider: str, api_name: str) -> Price | None:
-    import genai_prices  # takes 0.1 s; only needed if models.yaml lacks a price
-
     def usd(*counts: str, context: dict[str, str] | None = None) -> float:
         usage = genai_prices.Usage(**dict.fromkeys(counts, _SAMPLE_TOKENS))
         price = genai_prices.calc_price(usage, api_name, provider_id=provider, price_context=context)
@@ -256,8 +256,6 @@ def context_of(model: Model, kind: ProviderKind) -> int | None:
 
 @functools.cache
 def _listed_context(provider: str, api_name: str) -> int | None:
-    from genai_prices import data_snapshot
-
     try:
         _, listed = data_snapshot.get_snapshot().find_provider_model(api_name, None, provider, None)
     except LookupError:

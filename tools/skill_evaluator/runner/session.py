@@ -7,7 +7,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from filelock import FileLock
 
 from skill_evaluator.errors import ConfigError, RunError
 from skill_evaluator.files import LinesWriter, try_lock
@@ -28,9 +30,6 @@ from skill_evaluator.runner.journal import (
 )
 from skill_evaluator.runner.prices import InputSize, budget_cost, call_cost, max_call_cost, price_of, size_of
 from skill_evaluator.runner.schedule import Budget, Call, Replicate, build_request, replicate_seed, schedule_calls
-
-if TYPE_CHECKING:
-    from filelock import FileLock
 
 Stop = asyncio.Event  # set to start no further calls (Ctrl-C); calls in flight are awaited
 # The request of each case, or the component and case of a request that is built for each call. Keys: case ids.

@@ -179,12 +179,12 @@ class RecordedComponent:
         """Return the advice on the version and model to ship as text. Ignore drafts."""
         entries, newest = [entry for entry in self.archive.entries if not entry.draft], self.newest_version
         if not newest:
-            return Advice(version="", reason="no run is complete").words
+            return Advice(version="", reason="no run is complete").sentence
         # if the newest version is shipped, lower versions need no verdict
         history, ranking = self.with_advice([entry for entry in entries if entry.version == newest])
         if history.newest_verdict not in ("improved", "unchanged") or history.to_ship != newest:
             ranking = self.with_advice(entries)[1]
-        return ranking.advice.words
+        return ranking.advice.sentence
 
     def history(self, entries: Sequence[RecordedRun]) -> History:
         """Return the history of each model's versions. At least one of the runs must be complete.

@@ -116,7 +116,7 @@ class Advice(FrozenModel):
         return f"to ship: {' with '.join(filter(None, [self.version or 'no version yet', model]))}"
 
     @property
-    def words(self) -> str:
+    def sentence(self) -> str:
         """The advice as one sentence: the version and model to ship, and the reason."""
         return f"{self.choice} ({self.reason})"
 
@@ -400,7 +400,7 @@ class Step(FrozenModel):
     regressed_since: bool = Field(default=False, exclude=True)
 
     @property
-    def why(self) -> str:
+    def main_reason(self) -> str:
         """The lost fields as text. If no field is lost, the first reason for the verdict, or "" without a reason."""
         return joined_falls(self.falls) or next(iter(self.reasons), "")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any, Literal, Self, get_args
 
+import numpy as np
 from pydantic import AliasChoices, BeforeValidator, Field, NonNegativeInt, StrictBool, ValidationError, model_validator
 
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, ConfigError, JudgeError
@@ -198,13 +199,15 @@ def read_answer(
     An answer that is copied from a judged text does not count. `rules` have the dimensions of the item.
     """
     judged = (item.input, item.baseline_output, item.candidate_output)
-    answer = last_valid_verdict(text, lambda value: _check_answer(value, item, rules), judged)
+    answer = last_valid_verdict(text, lambda value: _check_answer(value, item, rules, order, replicate), judged)
     if isinstance(answer, Unscored):
         return RegressionAnswer(order=order, replicate=replicate, unscored=answer.reason, detail=answer.detail)
-    return RegressionAnswer(order=order, replicate=replicate, **answer)
+    return answer
 
 
-def _check_answer(value: object, item: RegressionItem, rules: ship_rules.ShipRules) -> dict[str, Any] | Unscored:
+def _check_answer(
+    value: object, item: RegressionItem, rules: ship_rules.ShipRules, order: Order, replicate: int
+) -> RegressionAnswer | Unscored:
     requested = [dimension.name for dimension in rules.dimensions]
     unrequested: list[str] = []
     if isinstance(value, dict) and isinstance(findings := value.get("per_dimension"), list):
@@ -230,12 +233,14 @@ def _check_answer(value: object, item: RegressionItem, rules: ship_rules.ShipRul
         for name, finding in by_name.items()
         if finding.verdict == "candidate_worse"
     }
-    return {
-        "findings": [by_name[name].model_copy(update={"verified": verified.get(name)}) for name in requested],
-        "conclusion": conclusion,
-        "mismatches": _mismatches(conclusion, rules, complete=not unrequested),
-        "unrequested": unrequested,
-    }
+    return RegressionAnswer(
+        order=order,
+        replicate=replicate,
+        findings=[by_name[name].model_copy(update={"verified": verified.get(name)}) for name in requested],
+        conclusion=conclusion,
+        mismatches=_mismatches(conclusion, rules, complete=not unrequested),
+        unrequested=unrequested,
+    )
 
 
 def _normalized(members: Mapping[str, Any]) -> dict[str, Any]:
@@ -596,7 +601,6 @@ def _dimension_summary(name: str, blocking: bool, compared: Sequence[PairResult]
 
 def rate_changes(results: Sequence[JudgeRegressions], earlier_results: Sequence[JudgeRegressions]) -> list[RateChange]:
     """Compare each judge's rates of regressions with the earlier rates, in the dimensions that both results have."""
-    import numpy as np
     from scipy.stats import fisher_exact
 
     earlier_rates = {

@@ -199,7 +199,7 @@ class AmountResult(FrozenModel):
     verdict: VerdictName | None = None  # None: advisory
     unmeasured: str = ""  # reason why there are no figures
 
-    def words(self, calls: int = 1) -> str:
+    def change_text(self, calls: int = 1) -> str:
         """Format the change, such as `cost $0.10 → $0.20 a run (× 2)`. A run has `calls` calls."""
         before, after = self.baseline or 0.0, self.candidate or 0.0
         ratio = times(after / before) if before else "–"
@@ -402,7 +402,7 @@ class ModelVerdict(FrozenModel):
     @property
     def amount_words(self) -> str:
         """The amounts (output tokens, cost, latency) that moved, before and after, as text. "" if none did."""
-        return ", ".join(one.words(self.candidate.planned) for one in self.amounts if one.moved)
+        return ", ".join(one.change_text(self.candidate.planned) for one in self.amounts if one.moved)
 
     @property
     def moved(self) -> list[str]:
@@ -416,7 +416,7 @@ class ModelVerdict(FrozenModel):
             if one.harmed or (one.tier != "advisory" and one.verdict in ("regressed", "improved"))
         ]
         if not moved and self.verdict == "regressed":
-            moved = [one.words(self.candidate.planned) for one in self.amounts if one.verdict == "regressed"]
+            moved = [one.change_text(self.candidate.planned) for one in self.amounts if one.verdict == "regressed"]
             moved = moved or [f"cases that fell: {', '.join(self.lost_cases)}"]
         if self.served == "model":
             served = [records.served_text(run.served_model) for run in (self.baseline, self.candidate) if run]

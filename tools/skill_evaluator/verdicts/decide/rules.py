@@ -306,7 +306,7 @@ def amount_reasons(amounts: Iterable[AmountResult], calls: int) -> Iterator[str]
         name, tolerated = AMOUNT_NAMES[result.amount], f"{result.tolerance:.0%}"
         if result.verdict == "regressed":
             increase = f"more than the tolerated increase of {tolerated}, most in case {result.rose_most}"
-            yield f"{result.words(calls)}: {increase}"
+            yield f"{result.change_text(calls)}: {increase}"
         elif result.verdict is not None and result.unmeasured:
             yield f"{name} is not measured: {result.unmeasured}"
         elif result.tier == "critical" and result.verdict == "inconclusive":

@@ -64,7 +64,7 @@ class CaseFiles:
         return ConfinedFolder(folder, FixtureError, follow_links=self.limits.follow_links)
 
     def sources(self) -> list[Path]:
-        """Return the case folder and tables at the first existing path of `possible_paths()`. Return [] if there are none."""
+        """Return the case folder and tables at the first existing path of `possible_paths()`, or [] if none exists."""
         return next(filter(None, map(sources_at, self.possible_paths())), [])
 
     def table(self) -> CaseRows:

@@ -106,7 +106,7 @@ class GatheredAudit:
     def cube(self, weights: Mapping[str, float], missing: Missing) -> Cube:
         """Return the scores of the models that have an output. Raise AuditError if no model has an output.
 
-        `missing` names what to exclude if scores are missing, for example each scenario that lacks a score. `weights`
+        If scores are missing, `missing` says what to exclude, for example the scenarios that lack a score. `weights`
         has weights by benchmark, which replace the weights in the manifest.
         """
         models = [name for name in self.manifest.models if self.tallies[name].answered]

@@ -28,7 +28,7 @@ _MAX_PALE_DEVIATION = 0.6  # share of the largest deviation; text on deeper colo
 
 
 class _Axes:
-    """The axes that all layers of `quadrant_map` share. x is the ability; y is the fluctuation and starts at 0."""
+    """The axes that all layers of `quadrant_map` share: x is a model's ability, and y its fluctuation (from 0)."""
 
     def __init__(self, points: Sequence[dict[str, Any]]) -> None:
         across = [value for point in points for value in (point["ability"], *point["ability_ci95"])]

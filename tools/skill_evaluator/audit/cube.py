@@ -54,7 +54,7 @@ class Outcomes:
 class Cube:
     """The scores of an audit, [models, scenarios, benchmarks] in per cent, and the weight of each benchmark.
 
-    `outcomes` has the scores of the outputs by benchmark, and `questions` the number of questions by benchmark.
+    `outcomes` has the scores of single outputs by benchmark, and `questions` the number of questions by benchmark.
     `treatment` is a text that says which scores were excluded or centered.
     """
 
@@ -104,7 +104,7 @@ class Cube:
         )
 
     def centered(self) -> Self:
-        """Return a copy with shifted scores: on each benchmark, all scenarios get the same mean over the models."""
+        """Return a copy in which the mean score of the models on a benchmark is the same in all scenarios."""
         means = self.scores.mean(axis=0, keepdims=True)
         return replace(self, scores=self.scores - means + means.mean(axis=1, keepdims=True))
 

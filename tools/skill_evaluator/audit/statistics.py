@@ -111,7 +111,7 @@ def grades_of(fluctuations: Floats, grades: Sequence[str] = QUARTERS) -> list[st
 
 
 def is_settled(fluctuation: float, interval: Interval, noise: float, cuts: Floats) -> bool:
-    """Return whether the confidence interval is within one grade, and the noise alone would not give a worse grade."""
+    """Return whether the `interval` of a fluctuation is within one grade, and `noise` alone gives no worse grade."""
     low, measured, high = (_grade_index(value, cuts) for value in (interval[0], fluctuation, interval[1]))
     within_noise = measured < len(cuts) and noise > cuts[measured]
     return low == measured == high and not within_noise
@@ -205,7 +205,7 @@ def question_noise(cube: Cube) -> Floats | None:
 
 
 def binomial_noise(cube: Cube) -> Floats | None:
-    """Return an upper bound of `question_noise`, as if all outputs were independent (binomial variance, points²).
+    """Return an upper bound of `question_noise`: the binomial variance of independent outputs, in points².
 
     Return None if the number of questions of a benchmark is unknown.
     """
@@ -247,17 +247,20 @@ def fluctuation_interval(variance: float, noise: float, scenarios: int) -> Inter
 
 
 def widest_interval(variance: float, noise: float, scenarios: int) -> Interval | None:
-    """Return an interval that contains `fluctuation_interval` for 10 % to 100 % of `noise`, or None if `noise` is 0."""
+    """Return a confidence interval of a model's fluctuation if `noise` is only an upper bound of the noise.
+
+    The interval contains `fluctuation_interval` for 10 % to 100 % of `noise`. Return None if `noise` is 0.
+    """
     levels = [fluctuation_interval(variance, noise * part, scenarios) for part in np.arange(1, 11) / 10]
     intervals = [interval for interval in levels if interval is not None]
     return (min(low for low, _ in intervals), max(high for _, high in intervals)) if intervals else None
 
 
 def ability_interval(cube: Cube, model: int) -> Interval | None:
-    """Return the 95 % confidence interval of the ability of the model at an index, in per cent.
+    """Return the 95 % confidence interval of a model's ability, in per cent. `model` is the index of the model.
 
-    The variance of the ability is estimated from the mean score of each question. If the scores of
-    the outputs are unknown, the variance is binomial. Return None if the variance is 0 or unknown.
+    The variance of the ability is estimated from the mean scores of the questions. If the scores of single outputs are
+    unknown, the variance is binomial. Return None if the variance is 0 or unknown.
     """
     ability = float(cube.overall[model].mean())
     if cube.outcomes is not None:

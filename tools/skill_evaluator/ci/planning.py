@@ -522,7 +522,7 @@ def decide(
     """Return whether a component runs on a model, and the reason.
 
     `before` is the component at the base of the push, and `after` is the component at the head. If the base is not
-    known (after a force push), a component without a recorded run does not run.
+    known (after a force push) and `recorded` is None, the component does not run.
     """
     if recorded is not None:
         return _decide_by_record(before, after, recorded)

@@ -104,9 +104,10 @@ class GatheredAudit:
         return [name for name in self.manifest.models if not self.tallies[name].answered]
 
     def cube(self, weights: Mapping[str, float], missing: Missing) -> Cube:
-        """Return the cube of the models that have an output. `missing` is as in `without_gaps`.
+        """Return the scores of the models that have an output. Raise AuditError if no model has an output.
 
-        `weights` by benchmark override those of the manifest. Raise AuditError if no model has an output.
+        If scores are missing, `missing` says what to exclude, for example the scenarios that lack a score. `weights`
+        has weights by benchmark, which replace the weights in the manifest.
         """
         models = [name for name in self.manifest.models if self.tallies[name].answered]
         if not models:
@@ -248,15 +249,15 @@ class AuditResults:
 
     @property
     def complete(self) -> bool:
-        """Whether every model to call has a key and its calls are complete."""
+        """Whether each model of this command has a key, and the calls of each model are complete."""
         has_all = len(self.stopped) == len(self.drawn.configuration.models)
         return has_all and all(map(self.is_complete, self.stopped))
 
     @property
     def next_step(self) -> str:
-        """The next command: `report: …` if every call of the models to call has an output, else `to continue: …`.
+        """The command to run next, with a label: `report: …` or `to continue: …`.
 
-        It is `to continue: …`, too, if a model to call lacks its key. The audit's other models do not count.
+        The label is `report` if each model of this command has a key and all calls of these models have an output.
         """
         request, folder = self.drawn.options, self.drawn.folder
         unanswered = sum(self.tallies[name].planned - self.tallies[name].answered for name in self.stopped)

@@ -28,7 +28,7 @@ _MAX_PALE_DEVIATION = 0.6  # share of the largest deviation; text on deeper colo
 
 
 class _Axes:
-    """The axes that all layers of the map share: ability across, fluctuation up. Fluctuation starts at 0."""
+    """The axes that all layers of `quadrant_map` share: x is a model's ability, and y its fluctuation (from 0)."""
 
     def __init__(self, points: Sequence[dict[str, Any]]) -> None:
         across = [value for point in points for value in (point["ability"], *point["ability_ci95"])]
@@ -49,7 +49,7 @@ class _Axes:
 
 
 def quadrant_map(result: AuditResult) -> alt.LayerChart:
-    """Draw the models by ability and fluctuation, with confidence intervals and quadrants if they are known."""
+    """Draw each model by its ability (x) and its fluctuation over scenarios (y), with confidence intervals."""
     shown = [_point(model) for model in result.best_first()]
     legend = ["Lower right is better."]
     if result.medians is not None:

@@ -52,7 +52,11 @@ class Outcomes:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cube:
-    """The scores of an audit, by model, scenario and benchmark."""
+    """The scores of an audit, [models, scenarios, benchmarks] in per cent, and the weight of each benchmark.
+
+    `outcomes` has the scores of single outputs by benchmark, and `questions` the number of questions by benchmark.
+    `treatment` is a text that says which scores were excluded or centered.
+    """
 
     models: tuple[str, ...]
     scenarios: tuple[str, ...]
@@ -65,21 +69,21 @@ class Cube:
 
     @cached_property
     def overall(self) -> Floats:
-        """S(m, t): the weighted mean of the scores over the benchmarks, [models, scenarios] in per cent."""
+        """The score of each model in each scenario, in per cent: the weighted mean of the scores over benchmarks."""
         return self.scores @ self.weights
 
     @cached_property
     def abilities(self) -> Floats:
-        """μ of each model, per cent: the mean of S(m, t) over the scenarios."""
+        """The ability μ of each model, in per cent: the mean of `overall` over the scenarios."""
         return np.asarray(self.overall.mean(axis=1))
 
     @cached_property
     def fluctuations(self) -> Floats:
-        """σ of each model, points: the standard deviation of S(m, t) over the scenarios, with n − 1."""
+        """The fluctuation σ of each model, in points: the sample standard deviation of `overall` over the scenarios."""
         return np.asarray(self.overall.std(axis=1, ddof=1))
 
     def for_benchmark(self, benchmark: str) -> Self:
-        """Return the cube of one benchmark, whose weight becomes 1."""
+        """Return a copy with only the scores on one benchmark. The weight of this benchmark becomes 1."""
         column = self.benchmarks.index(benchmark)
         return replace(
             self,
@@ -90,7 +94,7 @@ class Cube:
         )
 
     def select(self, models: Sequence[str], scenarios: Sequence[str]) -> Self:
-        """Return the cube of these models and scenarios, in this order."""
+        """Return a copy with only the scores of these models in these scenarios, in this order."""
         cells = np.ix_([self.models.index(name) for name in models], [self.scenarios.index(name) for name in scenarios])
         outcomes = None
         if self.outcomes is not None:
@@ -100,7 +104,7 @@ class Cube:
         )
 
     def centered(self) -> Self:
-        """Return a cube in which all scenarios of a benchmark have the same mean score. `outcomes` do not change."""
+        """Return a copy in which the mean score of the models on a benchmark is the same in all scenarios."""
         means = self.scores.mean(axis=0, keepdims=True)
         return replace(self, scores=self.scores - means + means.mean(axis=1, keepdims=True))
 
@@ -143,10 +147,10 @@ def cube_of_outcomes(
 
 
 def without_gaps(cube: Cube, missing: Missing, source: str) -> Cube:
-    """Return the cube without its incomplete questions, scenarios or models, as `missing` says.
+    """Return a cube in which no score is missing. `source` names the cube in errors.
 
-    If no score is missing, return the cube itself. Otherwise raise AuditError if nothing would be left, if
-    `missing` is "refuse", or if it is "questions" and `outcomes` are unknown. `source` names the cube in errors.
+    If `missing` is "models", exclude each model that lacks a score; "scenarios" and "questions" work alike. If
+    `missing` is "refuse", raise AuditError if a score is missing. Raise AuditError, too, if nothing would be left.
     """
     holes = np.asarray(np.isnan(cube.scores).any(axis=2))
     if not holes.any():
@@ -194,7 +198,7 @@ def _complete_questions(cube: Cube, outcomes: Mapping[str, Outcomes], source: st
 
 
 def read_cube(path: Path, *, weights: Mapping[str, float], missing: Missing = "refuse") -> Cube:
-    """Read a cube from a CSV table of scores; `missing` is as in `without_gaps`. Raise AuditError if it is invalid."""
+    """Read a CSV file of scores; `without_gaps` handles missing scores. Raise AuditError if the file is invalid."""
     benchmarks, cells = _read_scores(path)
     models = tuple(dict.fromkeys(model for model, _ in cells))
     scenarios = tuple(dict.fromkeys(scenario for _, scenario in cells))

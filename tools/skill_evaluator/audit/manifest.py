@@ -52,10 +52,10 @@ _MAX_CHANGES_NAMED = 3
 
 
 class AuditedBenchmark(FrozenModel):
-    """A benchmark component and the cases drawn from it: `cases` has their digests by id.
+    """A component that serves as benchmark. `cases` has the digest of each drawn case by case id.
 
-    The draw was from `of` cases. It skipped `unlabelled` cases without a ground truth, and the cases that some model
-    does not accept (`not_applicable`: the reason by case id). `digests` are those of the component's files by name.
+    `of` is the number of cases that could be drawn. `unlabelled` is the number of cases without a ground truth.
+    `not_applicable` has the cases that some model does not accept, with reasons. `digests` has the digest of each file.
     """
 
     name: ComponentName
@@ -212,7 +212,7 @@ class DrawnAudit:
         }
 
     def requests(self) -> dict[str, tuple[Component, Case]]:
-        """Return the component and the case of each cell, by `<benchmark>/<scenario>/<case>`."""
+        """Return the component (with its scenario) and the case of each request, by `<benchmark>/<scenario>/<case>`."""
         prompts_and_cases = {}
         for cell in self.manifest.cells():
             benchmark, scenario, name = cell.split("/")

@@ -282,7 +282,7 @@ def _benchmark_text(used: BenchmarkUsed) -> str:
 
 
 def _figures_text(figures: BenchmarkFigures | None) -> str:
-    """Format grade, fluctuation and ability on one benchmark, or None as a dash. (noise): noise explains all of σ.
+    """Format a model's grade, fluctuation and ability on a benchmark. `(noise)`: all of the fluctuation is noise.
 
     >>> _figures_text(BenchmarkFigures(ability=66.7, fluctuation=2.67, grade="AA", corrected=0.0))
     'AA 2.67 (noise), 66.7'
@@ -444,7 +444,10 @@ def _counts(model_id: str, tally: CallTally) -> list[Cell]:
 
 
 def print_family(check: FamilyCheck, options: ScenariosCheckRequest | ScenariosDraftRequest) -> None:
-    """Print the check of a family to stdout. If a ready family has no trial, advise one on stderr."""
+    """Print the result of `scenarios check` to stdout.
+
+    If the scenarios are ready but no audit used them yet, print the command of an audit to stderr.
+    """
     name = "the scenarios" if check.family is None else f"the family {check.family}"
     remarks = [
         [

@@ -73,10 +73,7 @@ class RankEntry(FrozenModel):
 
 
 class Regime(FrozenModel):
-    """A ranking of the models for one use, best first.
-
-    `left_out` has the models without a grade from AAA to AA-, in the agentic regime only.
-    """
+    """A ranking of the models for one use, best first. `left_out`: models without the grade that the use requires."""
 
     title: str
     note: str
@@ -132,10 +129,10 @@ def read_audit(path: Path) -> AuditResult:
 def audit(
     cube: Cube, *, bins: int = len(QUARTERS), centered: bool = False, tallies: Mapping[str, CallTally] = {}
 ) -> AuditResult:
-    """Compute the result of an audit from its scores. `tallies` has the calls by model, if they are known.
+    """Compute the result of an audit from the scores in `cube`. `tallies` has the counts of calls by model, if known.
 
-    `bins` is the number of grades. If `centered`, abilities, fluctuations and grades are those of the centered scores.
-    Raise AuditError for fewer than two scenarios, for `bins` other than 4 and 8, or for 8 with fewer than 20 models.
+    `bins` is the number of grades: 4, or 8 for at least 20 models. If `centered`, use the scores of `Cube.centered`.
+    Raise AuditError if `bins` is invalid, or if there are fewer than two scenarios.
     """
     if len(cube.scenarios) < 2:
         raise AuditError(f"an audit requires at least 2 scenarios, better 10; this one has {len(cube.scenarios)}")
@@ -249,10 +246,10 @@ def shares_by_benchmark(cube: Cube, model: int) -> dict[str, float]:
 
 
 def regimes_of(models: Sequence[ModelAudit]) -> dict[str, Regime]:
-    """Return the regimes `agentic`, `single-shot` and `cost-sensitive` by name.
+    """Rank the models for three uses. Return the rankings by name: `agentic`, `single-shot` and `cost-sensitive`.
 
-    Agentic ranks the models graded AAA to AA-, and single-shot all models, by ability. Cost-sensitive ranks the
-    quadrant `predictable baseline` by cost, or by ability if a cost is unknown.
+    `agentic` ranks the models with a grade from AAA to AA- by ability. `single-shot` ranks all models by ability.
+    `cost-sensitive` ranks the models with low fluctuation and low ability by cost, or by ability if a cost is unknown.
     """
     by_ability = sorted(models, key=lambda model: -model.ability)
     agentic, left_out, single_shot = [], [], []
@@ -319,7 +316,7 @@ def _grade_warnings(cube: Cube, models: Sequence[ModelAudit]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedAudit:
-    """A result, the scores before `--without`, the models without outputs, and the folder to write to or None."""
+    """The result of an audit. `cube` still has scenarios excluded by `--without`; `absent`: models without outputs."""
 
     result: AuditResult
     cube: Cube

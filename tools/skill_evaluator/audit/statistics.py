@@ -50,7 +50,7 @@ QUADRANT_OF: dict[tuple[bool, bool], Quadrant] = {  # keys: able, stable
 
 
 class Thresholds(FrozenModel):
-    """The quartiles of the fluctuation over the cohort. `cuts`: upper bounds by grade, if there are 8 grades."""
+    """The quartiles of the models' fluctuations. For 8 grades, `cuts` has the upper bounds of the first 7 grades."""
 
     q25: float
     q50: float
@@ -59,7 +59,7 @@ class Thresholds(FrozenModel):
 
 
 class Medians(FrozenModel):
-    """The medians of ability and fluctuation over the cohort, which separate the quadrants."""
+    """The medians of the models' abilities and fluctuations, which separate the quadrants."""
 
     ability: float
     fluctuation: float
@@ -75,11 +75,11 @@ class ScenarioEffect(FrozenModel):
 
 
 class Neutrality(FrozenModel):
-    """The test whether all scenarios are equally hard. `means` has each scenario's mean over the models, in order."""
+    """The test whether all scenarios are equally hard. `means` has the mean score of each scenario over the models."""
 
     means: list[float]
-    range: float = Field(description="largest less smallest mean")
-    limit: float | None = Field(default=None, description="a larger ratio is significant; null: not tested")
+    range: float = Field(description="largest minus smallest of the means")
+    limit: float | None = Field(default=None, description="shifts with larger ratios are significant; null: not tested")
     shifts: list[ScenarioEffect] = []
     verdict: str
 
@@ -111,14 +111,14 @@ def grades_of(fluctuations: Floats, grades: Sequence[str] = QUARTERS) -> list[st
 
 
 def is_settled(fluctuation: float, interval: Interval, noise: float, cuts: Floats) -> bool:
-    """Return whether both ends of the interval have the grade of σ, and the noise is not above that grade's bound."""
+    """Return whether the `interval` of a fluctuation is within one grade, and `noise` alone gives no worse grade."""
     low, measured, high = (_grade_index(value, cuts) for value in (interval[0], fluctuation, interval[1]))
     within_noise = measured < len(cuts) and noise > cuts[measured]
     return low == measured == high and not within_noise
 
 
 def quadrants_of(abilities: Floats, fluctuations: Floats) -> list[Quadrant | None]:
-    """Return the quadrant of each model, [None] for a single model. A model at a median counts as able or as stable."""
+    """Return the quadrant of each model, or [None] for a single model."""
     medians = medians_of(abilities, fluctuations)
     if medians is None:
         return [None] * len(fluctuations)
@@ -147,12 +147,10 @@ def medians_of(abilities: Floats, fluctuations: Floats) -> Medians | None:
 
 
 def shifts_of(overall: Floats) -> tuple[Floats, Floats]:
-    """Return each scenario's shift in points, and its absolute size in standard errors.
+    """Return the shift of each scenario in points, and the size of each shift in standard errors.
 
-    `overall`: [models, scenarios]. Each model's scores are centered at their median. A scenario's shift is the median
-    of its centered scores over the models, less the median of all shifts. Medians are robust: one broken model or hard
-    scenario does not shift the others. The standard error is √(v ÷ number of models): v is the variance of a model's
-    scores in the other scenarios, as a mean over the models.
+    `overall` has the scores, [models, scenarios]. A shift is positive if the scenario is easier than the median
+    scenario. Medians make the shifts robust: one broken model or one hard scenario does not shift other scenarios.
     """
     models, scenarios = overall.shape
     shifts = np.median(overall - np.median(overall, axis=1, keepdims=True), axis=0)
@@ -164,7 +162,7 @@ def shifts_of(overall: Floats) -> tuple[Floats, Floats]:
 
 
 def neutrality_of(cube: Cube) -> Neutrality:
-    """Test whether a scenario is harder or easier for all models, if there are 2 models and 4 scenarios or more."""
+    """Test if all scenarios are equally hard. With 1 model or fewer than 4 scenarios, the verdict is `not known`."""
     models, scenarios = cube.overall.shape
     means = cube.overall.mean(axis=0)
     limit, effects = None, []
@@ -197,19 +195,19 @@ def _neutrality_verdict(effects: Sequence[ScenarioEffect]) -> str:
 
 
 def replicate_noise(cube: Cube) -> Floats | None:
-    """Return the variance that replicates add to each model's scores, in points², or None if it is unknown."""
+    """Estimate how much repeated calls add to each model's squared fluctuation (points²; None if unknown)."""
     return _weighted_noise(cube, _replicate_noise)
 
 
 def question_noise(cube: Cube) -> Floats | None:
-    """Return the variance that the draw of questions adds to each model's σ², in points², or None if it is unknown."""
+    """Estimate how much the choice of questions adds to each model's squared fluctuation (points²; None if unknown)."""
     return _weighted_noise(cube, _interaction_noise)
 
 
 def binomial_noise(cube: Cube) -> Floats | None:
-    """Return each model's binomial variance in points², or None if a number of questions is unknown.
+    """Return an upper bound of `question_noise`: the binomial variance of independent outputs, in points².
 
-    It is Σ w² · p(1 − p) ÷ questions over the benchmarks, with the mean of p(1 − p) over the scenarios.
+    Return None if the number of questions of a benchmark is unknown.
     """
     if not all(name in cube.questions for name in cube.benchmarks):
         return None
@@ -224,10 +222,11 @@ def without_noise(variance: Floats, noise: Floats) -> Floats:
 
 
 def fluctuation_interval(variance: float, noise: float, scenarios: int) -> Interval | None:
-    """Return the 95 % confidence interval of σ from the `variance` s². Return None if the variance `noise` is 0.
+    """Return the 95 % confidence interval of a model's fluctuation σ. Return None if `noise` is 0.
 
-    (T − 1)s² ÷ `noise` has a noncentral χ² distribution with T − 1 degrees of freedom and noncentrality
-    (T − 1)σ² ÷ `noise`, where T is `scenarios`. The interval inverts it; its upper bound is at least s.
+    `variance` is the square of the measured fluctuation, and `noise` is the noise in `variance`. If T is the number of
+    scenarios, (T − 1) · `variance` ÷ `noise` has a noncentral χ² distribution with T − 1 degrees of freedom and
+    noncentrality (T − 1)σ² ÷ `noise`.
     """
     from scipy.optimize import brentq
     from scipy.stats import ncx2
@@ -248,17 +247,20 @@ def fluctuation_interval(variance: float, noise: float, scenarios: int) -> Inter
 
 
 def widest_interval(variance: float, noise: float, scenarios: int) -> Interval | None:
-    """Return the union of the intervals of σ for ten noise variances up to `noise`. Return None if `noise` is 0."""
+    """Return a confidence interval of a model's fluctuation if `noise` is only an upper bound of the noise.
+
+    The interval contains `fluctuation_interval` for 10 % to 100 % of `noise`. Return None if `noise` is 0.
+    """
     levels = [fluctuation_interval(variance, noise * part, scenarios) for part in np.arange(1, 11) / 10]
     intervals = [interval for interval in levels if interval is not None]
     return (min(low for low, _ in intervals), max(high for _, high in intervals)) if intervals else None
 
 
 def ability_interval(cube: Cube, model: int) -> Interval | None:
-    """Return the 95 % confidence interval of the ability of the model at an index, in per cent.
+    """Return the 95 % confidence interval of a model's ability, in per cent. `model` is the index of the model.
 
-    It is Student's t of the questions' mean scores, or binomial if outputs are unknown; it is cut at 0 and 100. Return
-    None if the variance of the ability is 0 or unknown.
+    The variance of the ability is estimated from the mean scores of the questions. If the scores of single outputs are
+    unknown, the variance is binomial. Return None if the variance is 0 or unknown.
     """
     ability = float(cube.overall[model].mean())
     if cube.outcomes is not None:
@@ -289,9 +291,9 @@ def _weighted_noise(cube: Cube, noise_on: Callable[[Outcomes], Floats | None]) -
 
 
 def _replicate_noise(outcomes: Outcomes) -> Floats | None:
-    """Return the variance of the mean score over questions due to replicates, by model. Scores are from 0 to 1.
+    """Estimate how much replicates (repeated calls) add to the variance of each model's mean score over questions.
 
-    Return None if a model has no repeated question.
+    Scores are from 0 to 1. Return None if a model has no repeated question.
     """
     scores = outcomes.scores
     measured = ~np.isnan(scores)
@@ -306,7 +308,7 @@ def _replicate_noise(outcomes: Outcomes) -> Floats | None:
 
 
 def _interaction_noise(outcomes: Outcomes) -> Floats | None:
-    """Return each model's residual mean square of scenarios × questions, divided by the number of questions.
+    """Estimate how much the choice of questions adds to the variance of each model's scores over scenarios.
 
     Scores are from 0 to 1. Return None if there are fewer than two scenarios or questions.
     """

@@ -207,7 +207,10 @@ def _judged(
 def _verdicts(
     records: Iterable[Record], checkout: CiOptions, *, again: bool
 ) -> tuple[list[ComparisonResult], dict[str, SkillEvaluatorError]]:
-    """Return the verdicts on finished runs against baselines (earlier runs if `again`), and errors by component."""
+    """Compare finished runs with their baselines. Return the verdicts, and errors by component.
+
+    If `again`, compare the runs with earlier runs of the same prompt instead.
+    """
 
     def verdict_on(skill: str, final: Sequence[Record]) -> ComparisonResult | None:
         component, settings = checkout.component(skill), checkout.configuration.settings

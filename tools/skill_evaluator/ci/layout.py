@@ -182,22 +182,17 @@ def find_branch(folder: Path) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A proposal of `init --adopt`: the texts of the `files` to write, by path, and the lint results of components.
-
-    `searched` has the number of matches of each pattern. `contracts` has a reference to the output schema by component.
-    `declared`: paths of new datasets.json files. `ignored`: new lines of .gitignore. `unread`: number of components not
-    read. `sentences`: number of `expect` checks that lack a judge. `lost`: remarks on files not adopted, with advice.
-    """
+    """A proposal of `init --adopt`: the lint results of the components, and the text of each file to write, by path."""
 
     linted: Sequence[LintResult]
     files: Mapping[str, str]
-    searched: Sequence[tuple[str, int]] = ()
-    contracts: Mapping[str, str] = field(default_factory=dict)
-    declared: Collection[str] = ()
-    ignored: Sequence[str] = ()
-    unread: int = 0
-    sentences: int = 0
-    lost: Sequence[str] = ()
+    searched: Sequence[tuple[str, int]] = ()  # file patterns, and the number of components that each pattern found
+    contracts: Mapping[str, str] = field(default_factory=dict)  # reference to the output schema, by component
+    declared: Collection[str] = ()  # paths of new datasets.json files
+    ignored: Sequence[str] = ()  # new lines of .gitignore
+    unread: int = 0  # number of components that were not read
+    sentences: int = 0  # number of `expect` checks that lack a judge
+    lost: Sequence[str] = ()  # remarks on files that are not adopted, with advice
 
 
 def propose(request: InitRequest, schemas: Mapping[str, str]) -> Proposal:
@@ -338,9 +333,9 @@ def _models_text(hints: Sequence[Mapping[str, Any]]) -> str:
 
 
 def adopt(request: InitRequest, proposal: Proposal) -> list[str]:
-    """Write the proposed files that do not exist, and add to settings.yaml and .gitignore.
+    """Write the proposed files that do not exist. Return a report line per file.
 
-    Return a report line per file.
+    If settings.yaml exists, add the proposed sources. Add the proposed lines to .gitignore.
     """
     settings = f"{CONFIG}/settings.yaml"
     path, files, lines = request.home / settings, dict(proposal.files), []

@@ -176,9 +176,9 @@ def _unknown_names(policy: Policy, components: Sequence[str], models: Sequence[M
 
 
 def _all_names(components: Path) -> tuple[str, ...]:
-    """Return the names of all components, even of incomplete ones. Raise ComponentError if there is none.
+    """Return the names of all components, including incomplete components.
 
-    If settings.yaml declares sources, return the names of their components without an error.
+    Raise ComponentError if there is no component, unless settings.yaml declares sources of components.
     """
     if sources_in(components):
         return tuple(component_names(components))

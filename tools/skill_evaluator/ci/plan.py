@@ -67,12 +67,12 @@ class CiOptions(cli.ComponentsOption, cli.FixturesOption, cli.ConfigOption):
         return self.repository.relative_path(self.components)
 
     def component(self, skill: str) -> Component:
-        """Read a component. A generated version is numbered by `version_of`."""
+        """Read a component. Replace a generated version, such as `0.3.0+3af3d45f`, by the result of `version_of`."""
         component = load_component(self.components, skill, self.configuration.settings.limits, self.fixtures)
         return replace(component, version=self.version_of(skill, component.version, component.digests))
 
     def version_of(self, skill: str, version: str, digests: Mapping[str, str]) -> str:
-        """Return `version`. If it is generated, return the recorded version of the digests, or a new MINOR version."""
+        """Return `version`. If it is generated, choose its number by the records here and on other branches."""
         if not (self.recorded and is_generated(version)):
             return version
         repository, board = self.repository, self.components / skill / "leaderboard.json"
@@ -180,7 +180,7 @@ def environment_of(model: Model, kind: ProviderKind) -> str:
 
 
 class PlannedJob(FrozenModel):
-    """A job of the matrix: the ids of the runs that it makes in this order, and the variables with their keys."""
+    """A job of the CI matrix: the ids of its runs, in order, and the environment variables that hold API keys."""
 
     id: ids.FileName
     runs: list[ids.FileName]
@@ -211,7 +211,6 @@ class Plan(FrozenModel):
     """The file plan.json. With the trigger `drift`, recorded versions run again to detect a changed model.
 
     `untouched` counts unchanged components without a planned run. `faults` are errors of components that should run.
-    `forecast` has the maximum cost by model, `retiring` a sentence per retiring model.
     """
 
     plan_version: int = PLAN_VERSION
@@ -263,7 +262,7 @@ class Plan(FrozenModel):
 
 
 def outputs_of(plan: Plan) -> dict[str, Any]:
-    """Return the outputs of the planning job: the `matrix` of jobs, and the numbers of `jobs` and `faults`."""
+    """Return the outputs of the CI job that plans: the matrix of jobs, the number of jobs and the number of errors."""
     runs = {run.id: run for run in plan.runs}
     matrix = [
         {
@@ -290,7 +289,8 @@ def sha256_of(path: Path) -> str:
 def planned_request(request: RequestT, plan: Plan, run_id: str) -> RequestT:
     """Return the request that makes a planned run, or resumes it if its folder exists.
 
-    Raise PlanError if the plan has no such run, or if the request names another component or model or no `results`.
+    Raise PlanError if the plan has no such run, or if the request has no `results` folder. Raise PlanError, too, if the
+    request names the component or model of a different run.
     """
     runs = {run.id: run for run in plan.runs}
     if run_id not in runs:
@@ -323,7 +323,7 @@ def planned_request(request: RequestT, plan: Plan, run_id: str) -> RequestT:
 
 
 class Figures(FrozenModel):
-    """The strict mean of a record's primary metric (`accuracy`), and of `pairwise_exact_match` (`reproducibility`)."""
+    """Mean scores of a run, in which unreadable outputs count as 0. `accuracy` is the mean of the primary metric."""
 
     skill_version: ids.VersionText
     accuracy: ids.Share | None
@@ -341,10 +341,10 @@ class LostValue(FrozenModel):
 
 
 class RunOutcome(FrozenModel):
-    """One run of a plan: its calls by outcome, and the id of its record if it has one.
+    """The result of one planned run. `run_id` is None if the run has no record.
 
-    A run is `refused` if its version was recorded meanwhile with a different prompt, `skipped` if its job left a
-    reason, and `missing` if no output arrived or was scored. `is_baseline` marks the interleaved baseline.
+    Status `refused`: the version was recorded meanwhile with a different prompt. Status `skipped`: the job made no
+    call, for example because a key is missing. Status `missing`: no output arrived, or no output was scored.
     """
 
     skill: ids.ComponentName
@@ -366,8 +366,8 @@ class RunOutcome(FrozenModel):
 class Outcome(FrozenModel):
     """The file outcome.json.
 
-    `verdicts` compare new versions with the recorded lower versions, `drift` recorded versions with their own earlier
-    runs. `faults` are errors of components that should have run. `has_bug` (an internal error) is not in the file.
+    `verdicts` compares new versions with recorded lower versions. `drift` compares new runs of recorded
+    versions with earlier runs. `faults` has the errors of components that should have run.
     """
 
     invocation: ids.RunId

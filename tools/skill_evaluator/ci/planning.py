@@ -84,7 +84,7 @@ class PlanRequest(CiOptions, cli.FormatOption):
     models: cli.OnlyModels = ()
     replicates: int | None = cli.option("Calls per case and model; default 10 (settings.yaml).", None, "-n")
     max_cost: float | None = cli.option("Maximum cost of all jobs together, in USD.", metavar="USD")
-    pull_request: str | None = cli.rare("Plan a pull request's versions as drafts: its test merge.", metavar="COMMIT")
+    pull_request: str | None = cli.rare("Merge commit of an open PR to plan as drafts.", metavar="COMMIT")
     drift: bool = cli.rare("Plan recorded versions again, to detect a changed model.", False)
     dry_run: bool = cli.rare("Plan jobs that print their maximum cost and make no call.", False)
     platform: cli.PlatformName | None = cli.rare("Also write step outputs, summary, annotations of GitHub.")
@@ -93,10 +93,10 @@ class PlanRequest(CiOptions, cli.FormatOption):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedEvaluation:
-    """A run to plan, with its applicable `cases` and the `sizes` of their requests by case id.
+    """A run to plan, with the applicable `cases` and the `sizes` of the requests by case id.
 
-    `baseline` is the interleaved baseline, whose requests have `baseline_sizes`. `judge` decides the checks with
-    `expect`. `kinds` has the provider kinds of the model and the judge.
+    `baseline` is the interleaved baseline, whose requests have `baseline_sizes`. `judge` is the model that decides if an
+    output agrees with the `expect` sentences of the case. `kinds` has the provider kinds of the model and the judge.
     """
 
     run: ComponentRun
@@ -262,10 +262,10 @@ def _decide_all(decisions: Decisions, request: PlanRequest, models: Sequence[Mod
 
 
 def _base_of(base_commit: str | None, request: PlanRequest) -> tuple[str | None, bool]:
-    """Return the commit to compare HEAD with, or None, and whether the base is known.
+    """Return the commit to compare HEAD with, and whether the base of the push is known.
 
-    `base_commit` is the commit of `request.base`, or None if it is not here. The base of a first push (all zeros) is
-    known, but has no commit. A base that is not here (a force push) is unknown.
+    `base_commit` is the commit of `request.base`, or None if it is not in this clone. For the first push of a branch
+    (a base of zeros), return (None, True). After a force push, if the base is not in this clone, return (None, False).
     """
     base = request.base or ""
     is_first_push = not base.strip("0")
@@ -293,7 +293,7 @@ def _deleted_cases(decisions: Decisions, request: PlanRequest) -> Iterator[OnMod
 
 
 def _read_components(decisions: Decisions, request: PlanRequest, changed: set[str]) -> Iterator[PlannedEvaluation]:
-    """Yield an evaluation per chosen component and model. Collect errors, but raise those of named components."""
+    """Yield the evaluations to plan. Collect errors of components, but raise those of components that are named."""
     for skill, ids in by_key((decision.skill, decision.models[0]) for decision in decisions.chosen).items():
         try:
             component = request.component(skill)
@@ -360,9 +360,9 @@ def _on_models(
 
 
 def with_baseline(wanted: PlannedEvaluation, archive: Archive, policy: Policy) -> PlannedEvaluation:
-    """Return the evaluation with an interleaved baseline and a seed that no record of the two versions has.
+    """Add an interleaved baseline to an evaluation, and a seed that neither the baseline nor the new version used.
 
-    Return the evaluation unchanged if there is no baseline, and with a warning if the baseline cannot be called.
+    If there is no baseline, return the evaluation unchanged. If the baseline cannot be called, also print a warning.
     """
     component, model, manifest = wanted.run.component, wanted.run.model, wanted.run.manifest
     try:
@@ -471,7 +471,7 @@ def packed(runs: Sequence[PlannedRun], minutes: Mapping[str, float], jobs: Jobs)
 def _merged(
     runs_by_job: Sequence[list[PlannedRun]], minutes: Mapping[str, float], jobs: Jobs, *, with_model: bool
 ) -> list[list[PlannedRun]]:
-    """Join the two shortest jobs with equal keys (and model, `with_model`) until `max_jobs` remain or no two fit."""
+    """Join short jobs with the same API keys until `max_jobs` remain. If `with_model`, join only jobs of one model."""
     groups: dict[object, list[tuple[float, int, list[PlannedRun]]]] = {}
     for number, job_runs in enumerate(runs_by_job):
         group = (job_runs[0].environment, *job_runs[0].keys, job_runs[0].model_id if with_model else None)
@@ -541,8 +541,8 @@ def decide(
 ) -> tuple[bool, str]:
     """Return whether a component runs on a model, and the reason.
 
-    `before` and `after` are the component at the base and the head of the push; `after` has a valid version. If the
-    base is unknown (a force push), `before` is None, and a component without a recorded version does not run.
+    `before` is the component at the base of the push, and `after` is the component at the head. If the base is not
+    known (after a force push) and `recorded` is None, the component does not run.
     """
     if recorded is not None:
         return _decide_by_record(before, after, recorded)

@@ -184,7 +184,7 @@ def fetched_fixtures(declared: FixturesElsewhere) -> tuple[Path, str]:
 
 
 def _clone_access(name: str) -> tuple[str, Mapping[str, str]]:
-    """Return the URL to clone, and git variables with the FIXTURES_TOKEN login (none for a URL or without token)."""
+    """Return the URL to clone, and git variables to log in: {} if `name` is a URL or FIXTURES_TOKEN is not set."""
     hide_from_children(["FIXTURES_TOKEN"])
     token = os.environ.get("FIXTURES_TOKEN", "")
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name):

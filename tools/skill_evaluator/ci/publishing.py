@@ -35,10 +35,12 @@ class PublishRequest(ComponentsOption, FormatOption):
 
     collected: Path = argument("The folder that `ci collect` wrote.", Path("collected"))
     mode: Literal["push", "branch", "pull-request"] = option(
-        "Push to --to, to --branch, or to a pull request's --branch.", "push"
+        "Push to --to (push), or to --branch (branch, pull-request).", "push"
     )
     to: str = rare("Branch that CI evaluates; `--mode push` also pushes to it.", "main", metavar="BRANCH")
-    branch: str = rare("Branch to push to, unless `--mode push`.", "skill-evaluator-records", metavar="BRANCH")
+    branch: str = rare(
+        "Branch to push to; with `pull-request`, it starts at --to.", "skill-evaluator-records", metavar="BRANCH"
+    )
 
     @property
     def target(self) -> str:
@@ -73,7 +75,7 @@ def _commit_message(records: Sequence[Record]) -> str:
 
 
 def read_records(folder: Path) -> tuple[list[Record], list[LeaderboardError]]:
-    """Return the records, sorted by run id, and read errors. Raise PlanError if outcome.json is invalid."""
+    """Return the records, sorted by run id, and errors in reading them. Raise PlanError if outcome.json is invalid."""
     path = folder / OUTCOME
     outcome = read_json(path, PlanError)
     runs = outcome.get("runs") if isinstance(outcome, dict) else None
@@ -132,9 +134,10 @@ def publish_records(
 def _find_parents(
     repository: Repository, request: PublishRequest, folder: str
 ) -> tuple[list[str], list[Record], list[LeaderboardError]]:
-    """Return the parents of the commit to push, the records that only `--branch` has, and read errors.
+    """Return the parents of the commit to push, the records to copy, and the errors in reading these records.
 
-    If `--to` and `--branch` diverged, the commit merges them: it has the tree of `--to` and adds these records.
+    If the evaluated branch (`request.to`) and the pushed branch diverged, the commit merges them: it has the files of
+    the evaluated branch, and copies the records that only the pushed branch has.
     """
     tip = repository.fetch(request.target)
     if request.mode == "branch":
@@ -168,7 +171,7 @@ def _find_parents(
 def _derive_files(
     repository: Repository, tip: str | None, records: Iterable[Record], folder: str
 ) -> tuple[Mapping[str, bytes], list[LeaderboardError]]:
-    """Return the new content of files by path, and the problems of records that are not added."""
+    """Return the contents of new records and changed leaderboards by path, and the errors of refused records."""
     tree = {} if tip is None else repository.files(tip, folder)
     files: dict[str, bytes] = {}
     problems: list[LeaderboardError] = []

@@ -147,7 +147,7 @@ def export_records(request: ExportRequest, recorded: Callable[[str], RecordedCom
 
 
 def _record_files(source: str, components: Path) -> list[Path]:
-    """Return the record files of a component, or the file of a run or record. Raise LeaderboardError if unknown."""
+    """Return the record files of `source` (component, run or path). Raise LeaderboardError if `source` is unknown."""
     if source in (names := component_names(components)):
         return sorted((components / source / "evals" / "records").glob("*.json"))
     candidates = [Path(source), Path(source, RECORD)]
@@ -184,10 +184,7 @@ Test = tuple[str, Outcome, Sequence[str]]  # name, outcome, reasons
 
 
 def junit_text(suites: Iterable[tuple[str, Iterable[Test]]]) -> str:
-    """Format suites, each a name and tests, as JUnit XML.
-
-    The message of a failed or skipped test is its first two reasons, and the text of a failed test all but the first.
-    """
+    """Format test suites as JUnit XML. Each suite has a name and tests."""
     root = ElementTree.Element("testsuites", name="skill-evaluator")
     for suite_name, tests in suites:
         suite = ElementTree.SubElement(root, "testsuite", name=visible(suite_name))

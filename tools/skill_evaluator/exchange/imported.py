@@ -288,8 +288,8 @@ def import_results(
 ) -> list[tuple[Record, Path, bool]]:
     """Record another tool's results. Return (record, its path, whether the record is new) for each model.
 
-    Create a missing component. Raise LeaderboardError for invalid results, or for a component, version or model that
-    neither the file nor the request names.
+    If the component does not exist, create it. The component, the version and the model must be in the file or in the
+    request. Raise LeaderboardError if one of the three is missing, or if the results are invalid.
     """
     records = []
     for run in read_results(request.file, on_problem):
@@ -368,7 +368,7 @@ def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
 
 
 def records_in(path: Path) -> list[Record]:
-    """Return the record in a file, or one per model of another tool's results, with the file name as version."""
+    """Return the record in a record file. From a file with another tool's results, return one record per model."""
     value = read_json(path, LeaderboardError) if path.suffix == ".json" else None
     if isinstance(value, dict) and "run_id" in value:
         return [parse_record(value, path)]

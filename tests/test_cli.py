@@ -100,7 +100,7 @@ def test_missing_command_lists_the_commands(command: tuple[str, ...], library: L
         ("evalute", "no such command 'evalute' (did you mean 'evaluate'?); see skill-evaluator --help"),
         ("plan", "no such command 'plan' (did you mean 'ci plan'?); see skill-evaluator --help"),
         ("judge scor", "no such command 'judge scor' (did you mean 'judge score'?); see skill-evaluator --help"),
-        ("lint --stric", "unknown option: --stric. Did you mean --strict?; see skill-evaluator lint --help"),
+        ("lint --stric", "unknown option: --stric (did you mean --strict?); see skill-evaluator lint --help"),
         ("lint \x1b[31m --all", "unknown option: --all; see skill-evaluator lint --help"),
         ("explain", "missing RUN; see skill-evaluator explain --help"),
         ("explain a b", "unexpected argument 'b'; see skill-evaluator explain --help"),

@@ -54,8 +54,8 @@ def decided(before: str | None, after: str, recorded: str | None, base_known: bo
         ("1.0.0", "2.1.1", "1.0.0", KNOWN, True, "MAJOR 1.0.0 → 2.1.1"),
         ("1.0.1", "1.0.2", "1.0.0", KNOWN, False, "PATCH since the recorded 1.0.0"),
         # The run of an earlier push was lost, or cancelled: the next push makes up for it.
-        ("1.1.0", "1.1.0", "1.0.0", KNOWN, True, "MINOR 1.0.0 → 1.1.0 (1.1.0 was never recorded)"),
-        ("1.1.0", "1.1.1", "1.0.0", KNOWN, True, "MINOR 1.0.0 → 1.1.1 (1.1.1 was never recorded)"),
+        ("1.1.0", "1.1.0", "1.0.0", KNOWN, True, "MINOR 1.0.0 → 1.1.0 (no run of 1.1.0 is complete)"),
+        ("1.1.0", "1.1.1", "1.0.0", KNOWN, True, "MINOR 1.0.0 → 1.1.1 (no run of 1.1.1 is complete)"),
         # The record is there already: a run by hand, a re-run, a revert of a revert.
         ("1.0.0", "1.1.0", "1.1.0", KNOWN, False, "1.1.0 is recorded"),
         ("1.0.0", "1.1.0", "1.1.3", KNOWN, False, "1.1.0 is below the recorded 1.1.3"),

@@ -155,6 +155,9 @@ def test_adopt_names_a_judge_and_how_to_trust_it(skills: Library) -> None:
     assert skills.call("init", "--adopt", "--yes").code == 0
     text = (skills.root / SETTINGS).read_text()
     assert text.endswith("    model: another\n    # trusted: [another]  # counts as calibrated, without labels\n")
+    (skills.root / SETTINGS).unlink()
+    skills.models(REPLAY)
+    assert "models.yaml, set policy.judge.model in .evaluator/settings" in skills.call("init", "--adopt", "--yes").out
 
 
 def test_adopt_refuses_settings_it_cannot_extend(skills: Library) -> None:

@@ -242,8 +242,8 @@ def test_init_keeps_existing_files(root: Path) -> None:
     for place, text in mine.items():
         assert (root / place).read_text() == text
     lines = done.out.splitlines()
-    assert "kept     .evaluator/models.yaml (differs from this version's)" in lines
-    assert "kept     .github/workflows/evaluate.yml (differs from this version's)" in lines
+    assert "kept     .evaluator/models.yaml (differs from the file that init writes)" in lines
+    assert "kept     .github/workflows/evaluate.yml (differs from the file that init writes)" in lines
     assert f"kept     components/{EXAMPLE} (it gets no example)" in lines
     assert "written  .github/workflows/check.yml" in lines
     assert [path.name for path in (root / "components" / EXAMPLE).iterdir()] == ["prompt.md"]

@@ -64,6 +64,12 @@ def test_text_says_what_to_ship(two_models: Library) -> None:
     assert two_models.call("leaderboard", SKILL, "--model", "bigg").refuses("(did you mean 'big'?)")
 
 
+def test_only_model_has_no_mark_of_equality_with_the_best(two_models: Library) -> None:
+    keep(two_models, a_run("2.0.0", 9, {"a": [0.5], "b": [0.5]}))
+    assert " = ◆" in two_models.call("leaderboard", "--version", "1.0.0").out
+    assert " = ◆" not in two_models.call("leaderboard").out
+
+
 def test_version_that_scored_0_in_every_case_is_not_shipped(library: Library) -> None:
     worst = a_run("1.0.0", 1, {"a": [0.0], "b": [0.0]})
     score = worst.accuracy["field_level_f1"].model_copy(update={"strict_mean": 0.0})

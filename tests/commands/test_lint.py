@@ -1,5 +1,6 @@
 """`lint`: the comparison of every field, the problems of every component, and hints."""
 
+import shutil
 from collections.abc import Mapping
 from typing import Any
 
@@ -94,6 +95,17 @@ def test_lint_is_refused_without_a_component(library: Library) -> None:
     assert library.call("lint", "--components", "fixtures").refuses(
         "fixtures holds no component; add fixtures/<name>/prom"
     )
+
+    assert library.call("lint", "--components", "nowhere").refuses("run this in the root of your library")
+
+
+def test_hint_names_a_component_without_ground_truths_and_checks(library: Library) -> None:
+    shutil.rmtree(library.root / "fixtures" / SKILL / "cases")
+    library.lines(f"fixtures/{SKILL}/cases.jsonl", {"id": "a", "document": "d", "ground_thruth": {}})
+    hint = "whether values are right is not measured: no case has a ground truth or a check"
+    assert linted(library)["hints"] == [hint]
+    library.lines(f"fixtures/{SKILL}/cases.jsonl", {"id": "a", "document": "d", "checks": [{"contains": "x"}]})
+    assert linted(library)["hints"] == []
 
 
 def hinted(library: Library) -> list[str]:

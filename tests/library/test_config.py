@@ -111,7 +111,9 @@ def test_invalid_configuration_is_refused_with_its_place(name: str, tmp_path: Pa
 
 
 def test_missing_models_file_says_how_to_create_it(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"models\.yaml does not exist; write it with `skill-evaluator init`"):
+    with pytest.raises(
+        ConfigError, match=r"models\.yaml does not exist; write it with `.+ init`, or go to the library's root"
+    ):
         load_models(tmp_path)
 
 

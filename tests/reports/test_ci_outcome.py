@@ -154,6 +154,18 @@ def test_comment_has_conclusions_first_and_collapses_figures() -> None:
     assert page.count("<details>") == page.count("</details>")
 
 
+def test_unreadable_run_has_no_missing_calls() -> None:
+    prose = run(status="incomplete", scored=0, failed={"unparseable": 60})
+    page = outcome_page(outcome(prose)).markdown()
+    assert "; next: change the prompt or models.yaml, then run `git pull && skill-evaluator evaluate a`\n" in page
+    lost = run(status="incomplete", scored=0, failed={"unparseable": 59, "timeout": 1})
+    assert "; next: run the missing calls of m (reasons below)\n" in outcome_page(outcome(lost)).markdown()
+    runs, verdict = compared("a", 0.2)
+    for made, step in (([*runs, prose], "look at field"), ([*runs, lost], "run the missing calls of m; otherwise")):
+        page = outcome_page(outcome(*made).model_copy(update={"verdicts": [verdict]})).markdown()
+        assert f"next: {step}" in page
+
+
 def test_long_lists_of_runs_and_fields_are_cut_with_a_count() -> None:
     runs, verdict = compared("a", *[0.2] * 12, fields_each=1)
     page = outcome_page(outcome(*runs).model_copy(update={"verdicts": [verdict]})).markdown()

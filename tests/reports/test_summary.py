@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.display.pages import page_of, terminal_pieces
+from skill_evaluator.records.record import CaseAccuracy
 from skill_evaluator.reports.summary import ComparisonSummary, Reader, amount_words, conclude, conclude_first
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
@@ -267,9 +268,14 @@ def test_external_names_add_no_line_to_the_conclusion() -> None:
 
 
 def test_conclusion_on_first_run_names_the_detectable_drop() -> None:
-    record = a_record({name: [0.9, 0.8] for name in "abc"}, skill="receipts")
+    record = a_record({name: [0.9, 0.8] for name in "abcd"}, skill="receipts")
+    unlabelled = conclude_first(record, HERE, is_recorded=True)
+    assert unlabelled.sure == "field_level_f1 is not measured, because no case has a ground truth for it"
+    score = {"field_level_f1": CaseAccuracy(mean=0.85, strict_mean=0.85, n=2)}
+    labelled = [case.model_copy(update={"accuracy": score}) for case in record.per_case[:3]]
+    record = record.model_copy(update={"per_case": [*labelled, record.per_case[3]]})
     assert lines_of(conclude_first(record, HERE, is_recorded=True, ship="to ship: 1.0.0 with m")) == [
-        "receipts 1.0.0: measured on 3 cases; no lower version has a complete run to compare it with",
+        "receipts 1.0.0: measured on 4 cases; no lower version has a complete run to compare it with",
         f"how sure: {can_show(3)}",
         "to ship: 1.0.0 with m",
         "next: change the prompt and compare it with this run: `skill-evaluator try receipts`",

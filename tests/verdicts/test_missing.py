@@ -117,6 +117,17 @@ def test_metric_without_a_true_value_is_undefined_and_named() -> None:
     assert missing.rests_on == 0.5  # a case without a ground truth cannot be scored
 
 
+def test_case_whose_checks_do_not_count_is_named() -> None:
+    case = a_case("a", 1.0, 1.0)
+    checks = {"replicates": {"checks": [1.0, 1.0]}, "accuracy": {"checks": case.accuracy[METRIC]}}
+    checked = case.model_copy(update=checks)
+    ignored = a_case("b", None, None, defined=False, exact=None)
+    missing = bounds_of([(checked, checked), (ignored, ignored)], "checks")
+    assert missing is not None
+    assert missing.undefined == {"b": "no check that counts"}
+    assert missing.rests_on == 1.0
+
+
 def test_metric_without_the_true_value_is_missing() -> None:
     """A comparison that was given up, on both sides."""
     given_up = a_case("b", None, None)

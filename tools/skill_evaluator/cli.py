@@ -145,8 +145,8 @@ def _message(problem: CycloptsError) -> str:
         if any(option in argument.names for argument in problem.argument_collection):
             return f"options after -- are not read; write {option} before it"
     problem.verbose = False
-    line = str(problem).rstrip(".")
-    return line[:1].lower() + line[1:]
+    text, _, name = str(problem).rstrip(".").partition(". Did you mean ")
+    return text[:1].lower() + text[1:] + (f" (did you mean {name})" if name else "")
 
 
 def app_of(name: str) -> App:

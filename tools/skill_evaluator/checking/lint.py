@@ -31,6 +31,7 @@ from skill_evaluator.text import listed, nearest
 from skill_evaluator.verdicts.sizing import FEW_CASES, can_show, profile_doubt
 
 Declaration = Mapping[str, Any]
+_NO_TRUTH = "whether values are right is not measured: no case has a ground truth or a check"
 _MIN_TRUTHS = 3  # fewer ground truths show no pattern
 _DATE_FORMATS = ("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d")
 _MONEY = re.compile(r"\d,\d{3}(?!\d)|\d[.,]\d\d(?!\d)")  # digits alone, or `47.041`, may be a code
@@ -149,6 +150,7 @@ def lint_component(
             *hints(component, [case.truth for case in cases if case.labelled]),
             *(() if case_problems else stale),
             *([can_show(labelled)] if 0 < labelled < FEW_CASES else []),
+            *([_NO_TRUTH] if cases and not labelled and not any(case.checks for case in cases) else []),
             *_contradicted_profiles(component),
         ],
         not_evaluated=not_evaluated,

@@ -153,7 +153,7 @@ def _write_missing(folder: Path, files: Mapping[str, str]) -> list[str]:
         path = folder / name
         if path.is_symlink() or path.exists():
             is_equal = path.exists() and path.read_bytes() == text.encode()
-            lines.append(f"kept     {name}" + ("" if is_equal else " (differs from this version's)"))
+            lines.append(f"kept     {name}" + ("" if is_equal else " (differs from the file that init writes)"))
         else:
             replace_text(path, text)
             lines.append(f"written  {name}")

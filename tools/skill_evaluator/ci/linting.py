@@ -23,7 +23,7 @@ from skill_evaluator.files import StrictModel, read_text
 from skill_evaluator.identifiers import is_component_name
 from skill_evaluator.judges.calibration.results import read_calibration
 from skill_evaluator.library import options as cli
-from skill_evaluator.library.components import load_component
+from skill_evaluator.library.components import NO_FOLDER, load_component
 from skill_evaluator.library.config import Model, Policy, SafetyLimits, Settings, load_models, load_settings
 from skill_evaluator.library.prompts import ProgramUnderTest, dialogue
 from skill_evaluator.library.scaffolding import IGNORED, IGNORED_IN_CONFIG, PLACEHOLDERS
@@ -183,8 +183,7 @@ def _all_names(components: Path) -> tuple[str, ...]:
     if sources_in(components):
         return tuple(component_names(components))
     if not components.is_dir():
-        remedy = "set the components folder with --components DIR, or start with `skill-evaluator init --name NAME`"
-        raise ComponentError(f"{components} is not a folder; {remedy}")
+        raise ComponentError(f"{components} {NO_FOLDER}")
     # git leaves results in the folder when it checks out a branch without the component
     marks = ("prompt.md", "schema.json", "leaderboard.json", "evals/*")
     files = [path for mark in marks for path in components.glob(f"*/{mark}") if path.name != "results"]

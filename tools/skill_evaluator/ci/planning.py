@@ -578,7 +578,7 @@ def _decide_by_record(
     if schema_changed and not breaks_contract(recorded.version, version):
         return False, f"the schema differs from that of the recorded {recorded.version}: bump the MAJOR version"
     of_this_push = before is None or needs_evaluation(bump(before.version, version))
-    return True, f"{step} {recorded.version} → {version}{'' if of_this_push else f' ({version} was never recorded)'}"
+    return True, f"{step} {recorded.version} → {version}{'' if of_this_push else f' (no run of {version} is complete)'}"
 
 
 def _decide_on_drift(version: str | None, recorded: RecordedRun | None) -> tuple[bool, str]:

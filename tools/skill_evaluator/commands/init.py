@@ -86,8 +86,7 @@ def _adopt(options: InitRequest) -> None:
     if proposal.unread:
         print(f"{proposal.unread:,} more components were not read for this table; `lint` reads all\n")
     if proposal.sentences:
-        checks = counted(proposal.sentences, "check")
-        print(f"A model must judge {checks}; set policy.judge.model in .evaluator/settings.yaml\n")
+        print(f"A model must judge {counted(proposal.sentences, 'check')}; set policy.judge.model in settings.yaml\n")
     for path, text in proposal.files.items():
         print(f"proposed {path}{f': {declared_words(text)}' if path in proposal.declared else ''}")
     if proposal.ignored:
@@ -96,9 +95,8 @@ def _adopt(options: InitRequest) -> None:
     if count and agreed(f"Write {counted(count, 'file')}?", yes=options.yes):
         for line in adopt(options, proposal):
             print(line)
-        library = Library(config=options.home / cli.CONFIG)
-        local = all(model.provider == "local" for model in library.models)
-        judge = " and your judge into .evaluator/settings.yaml" if proposal.sentences else ""
+        local = all(model.provider == "local" for model in Library(config=options.home / cli.CONFIG).models)
+        judge = ", set policy.judge.model in .evaluator/settings.yaml" if proposal.sentences else ""
         print(_NEXT_OF_ADOPTED.format("write your models into" if local else "check the models in", judge))
         if local:
             print("Until then the small local model in that file is called; its first call downloads 98 MB.")

@@ -33,6 +33,7 @@ DOCUMENTS = ("document.md", "document.txt", "document.json", "input.md", "input.
 TEXT_TRUTHS = ("expected.md", "expected.txt")
 TRUTHS = ("ground_truth.json", "expected.json", *TEXT_TRUTHS)
 METAS = ("meta.json", "metadata.yaml")
+NO_FOLDER = "is not a folder; run this in the root of your library, set --components DIR, or run `init --name NAME`"
 _MAX_NAME_CHARS = 60  # characters; text fields with a longer median are prose
 _NO_PROSE = ("enum", "const", "pattern", "format")
 _OF_TEXTS = {"threshold", "weight"}  # options of a field that do not determine how it is compared
@@ -403,8 +404,7 @@ def _read_own(components_dir: Path, name: str, limits: SafetyLimits) -> SourceCo
     if not is_component_name(name):
         raise ComponentError(f"'{name}' cannot be a component's name ({NAME_RULE})")
     if not components_dir.is_dir():
-        remedy = "set the components folder with --components DIR, or start with `skill-evaluator init --name NAME`"
-        raise ComponentError(f"{components_dir} is not a folder; {remedy}")
+        raise ComponentError(f"{components_dir} {NO_FOLDER}")
     path = components_dir / name / "prompt.md"
     if not path.is_file():
         if path.parent.is_dir():

@@ -419,7 +419,7 @@ def load_models(config_dir: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> tupl
     """Read the models in `<config_dir>/models.yaml`. Raise ConfigError if it does not exist or is invalid."""
     path = config_dir / "models.yaml"
     if not path.exists():
-        raise ConfigError(f"{path} does not exist; write it with `skill-evaluator init` or `init --adopt`")
+        raise ConfigError(f"{path} does not exist; write it with `skill-evaluator init`, or go to the library's root")
     root = ConfinedFolder(config_dir, ConfigError, follow_links=limits.follow_links)
     return validated(Models, read_yaml(root.inside(path), depth=limits.yaml_depth), path).models
 

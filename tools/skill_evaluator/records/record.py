@@ -505,7 +505,7 @@ _RAISE_TIMEOUT = f"{_RESUME}; or raise timeout_s in settings.yaml"
 _EXPLAIN = "`explain` shows the raw output"
 REMEDIES: Mapping[str, str] = {
     "unreachable": "start the server, then --resume; or correct base_url of '{model}' in models.yaml and run anew",
-    "wrong_key": "set a valid key for '{model}' (api_key_env in models.yaml names its variable); then --resume",
+    "wrong_key": "set a valid key for '{model}' (with a base_url, api_key_env must name its variable); then --resume",
     "permission_denied": "give the key of '{model}' access to this model; then --resume",
     "no_login": "log in to the cloud that '{model}' names as its `place`, in this shell or job; then --resume",
     "identity_refused": "correct the trust rule for the token's subject and audience, or its rights; then --resume",
@@ -522,8 +522,7 @@ REMEDIES: Mapping[str, str] = {
     **dict.fromkeys(("read_timeout", "request_timeout", "gateway_timeout"), _RAISE_TIMEOUT),
     "output_limit": "raise max_output_tokens of '{model}' (params in models.yaml)",
     "answer_too_large": "raise limits.answer_bytes in settings.yaml",
-    "too_costly_to_score": "raise limits.score_seconds or score_megabytes in settings.yaml (and collect_seconds for "
-    "`collect`)",
+    "too_costly_to_score": "raise limits.score_seconds or score_megabytes (in CI collect_seconds too) in settings.yaml",
     "provider_bug": "report it to the author of the provider of '{model}'",
     "in_reasoning": "raise params: {{max_output_tokens}} of '{model}' in models.yaml, or turn its reasoning off",
     "tool_call": "let the prompt ask for the output as content; take tools out of params of '{model}' in models.yaml",

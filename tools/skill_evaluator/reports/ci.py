@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from skill_evaluator.ci.linting import DoctorReport
-from skill_evaluator.ci.plan import Outcome, Plan, PlannedRun, Status
+from skill_evaluator.ci.plan import Outcome, Plan, PlannedRun, RunOutcome, Status
 from skill_evaluator.display import abridged, cost_words, count, interval, number, pages, plain
 from skill_evaluator.display.pages import Block, Cell, Fold, ForMedia, Heading, Lines, Page, Section, Sheet, cells_of
 from skill_evaluator.library.versions import Problem
-from skill_evaluator.records.record import served_text
+from skill_evaluator.records.record import ANSWERED, served_text
 from skill_evaluator.reports import summary
 from skill_evaluator.reports.comparison import Example, comparison_section, legend_section
 from skill_evaluator.reports.evaluation import forecast_sheet
@@ -55,12 +55,8 @@ def plan_page(plan: Plan) -> Page:
     }
     cases = by_key((run.skill, case_id) for run in plan.runs for case_id in run.cases)
     sizes = {skill: len(set(case_ids)) for skill, case_ids in cases.items()}
-    first = [
-        Heading("Evaluation plan", level=2),
-        f"{_plan_size(plan)}.",
-        *chosen,
-        Lines([*plan.retiring, *(f"{skill}: {can_show(n)}" for skill, n in sizes.items() if 0 < n < FEW_CASES)], "-"),
-    ]
+    few = (f"{skill}: {can_show(n)}" for skill, n in sizes.items() if 0 < n < FEW_CASES)
+    first = [Heading("Evaluation plan", level=2), f"{_plan_size(plan)}.", *chosen, Lines([*plan.retiring, *few], "-")]
     sections = [
         Section(name=title, blocks=[Heading(title), *pages.cut_table(sheet, _MAX_PLANNED)])
         for title, sheet in tables.items()
@@ -105,8 +101,7 @@ def _plan_size(plan: Plan) -> str:
 
 def _calls_and_cost(runs: Sequence[PlannedRun]) -> tuple[str, str]:
     cost = total_or_none(run.cost_upper_usd for run in runs)
-    text = "unknown cost" if cost is None else cost_words(cost, digits=2)
-    return count(sum(run.all_calls for run in runs)), text
+    return count(sum(run.all_calls for run in runs)), "unknown cost" if cost is None else cost_words(cost, digits=2)
 
 
 def outcome_page(outcome: Outcome, published: bool = True, site: str | None = None) -> Page:
@@ -148,21 +143,24 @@ def _collapsed_section(title: str, blocks: Sequence[Block]) -> Section:
 def _component_conclusion(result: ComparisonResult, outcome: Outcome) -> ComparisonSummary:
     conclusion = conclude(result, Reader(in_ci=True, draft=outcome.draft))
     runs = [run for run in outcome.runs if run.skill == result.skill and not run.is_baseline]
-    if models := [run.model_id for run in runs if run.status != "complete"]:
+    if models := [run.model_id for run in runs if _lacks_calls(run)]:
         return replace(conclusion, next=f"run the missing calls of {listed(models)}; otherwise {conclusion.next}")
     return conclusion
+
+
+def _lacks_calls(run: RunOutcome) -> bool:
+    """Return whether a run is incomplete, and not only because too many of its outputs cannot be read."""
+    unreadable = sum(run.failed.get(kind, 0) for kind in ANSWERED)
+    return run.status not in ("complete", "refused") and not 0 < unreadable == run.planned - run.scored
 
 
 def _drift_section(result: ComparisonResult) -> Section:
     lines = []
     for model in result.models:
-        text = f"no drift: {model.model_id}; its runs are pooled"
-        if model.moved:
-            text = f"the model changed though the prompt did not: {model.model_id}: {', '.join(model.moved)}"
-        lines.append(text)
-        served = [
-            served_text(run.served_model) or "an unnamed model" for run in (model.baseline, model.candidate) if run
-        ]
+        moved = f"the model changed though the prompt did not: {model.model_id}: {', '.join(model.moved)}"
+        lines.append(moved if model.moved else f"no drift: {model.model_id}; its runs are pooled")
+        runs = filter(None, (model.baseline, model.candidate))
+        served = [served_text(run.served_model) or "an unnamed model" for run in runs]
         if len(set(served)) > 1:
             lines.append(f"{model.model_id}: the vendor served {', then '.join(served)}")
     details = comparison_section(result, conclude(result, Reader(in_ci=True))).blocks
@@ -189,9 +187,11 @@ def _outcome_blocks(outcome: Outcome) -> Iterator[Block]:
     reader, judged = Reader(in_ci=True), {result.skill for result in (*outcome.verdicts, *outcome.drift)}
     others = by_key((run.skill, run) for run in made if not outcome.draft and run.skill not in judged)
     for skill, runs in others.items():
-        open_runs = [run.model_id for run in runs if run.status not in ("complete", "refused")]
-        missing = f"run the missing calls of {listed(open_runs)} (reasons below)"
-        step = missing if open_runs else summary.try_step(skill, reader)
+        step = summary.try_step(skill, reader)
+        if any(run.status == "incomplete" for run in runs):
+            step = summary.AGAIN.format(reader.command("evaluate", skill))
+        if open_runs := [run.model_id for run in runs if _lacks_calls(run)]:
+            step = f"run the missing calls of {listed(open_runs)} (reasons below)"
         board = summary.BOARD.format(reader.command("leaderboard", skill))
         lines.append(f"{skill}: {board}, with confidence intervals; next: {step}")
     yield Lines(lines, "-")

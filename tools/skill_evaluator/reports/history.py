@@ -211,7 +211,7 @@ def _ranking_sheet(ranking: ModelRanking) -> Sheet:
     rows = []
     for model in ranking.models:
         score = model.accuracy.get(ranking.metric)
-        marks = f"{' =' if model.like_best else '  '}{' ◆' if model.frontier else ''}"
+        marks = f"{' =' if model.like_best and ranking.family else '  '}{' ◆' if model.frontier else ''}"
         rows.append(
             cells_of(
                 [model.model_id],

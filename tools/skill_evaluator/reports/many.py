@@ -18,6 +18,7 @@ from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 
 _COLUMNS = ("component", "model", "version", "score", "change", "verdict", "USD")
 _STATUS_STYLES = {"killed": "green", "survived": "red", "undecided": "yellow"}
+_SOUND = {"improved", "unchanged", "recorded"}
 _MAX_NAMED = 5
 _Results = Mapping[str, EvaluationResult | SkillEvaluatorError]
 
@@ -44,7 +45,7 @@ def many_json(done: _Results, planned: ManyPlanned) -> dict[str, Any]:
 def many_page(done: _Results, planned: ManyPlanned, folders: Sequence[str]) -> Page:
     """Build the page of several evaluations: runs and errors, conclusions, and skipped components.
 
-    If any component is neither improved nor unchanged, only the conclusions on such components are shown in full.
+    If a run is incomplete, or its verdict neither improved nor unchanged, only such components have a full conclusion.
     """
     cells = []
     for row in _run_rows(done):
@@ -53,7 +54,7 @@ def many_page(done: _Results, planned: ManyPlanned, folders: Sequence[str]) -> P
         figures = (*scores, Cell(row["verdict"], style), cost_words(row["USD"]))
         cells.append(cells_of([], row["component"], row["model"], *figures))
     measured = [each for each in done.values() if isinstance(each, EvaluationResult)]
-    worse = [each for each in measured if each.verdict and each.verdict.verdict not in ("improved", "unchanged")]
+    worse = [each for each in measured if {state for *_, state, _ in _recorded_runs(each)} - _SOUND]
     shown = {each.inputs.component.name for each in worse or measured}
     summaries = [(each.inputs.component.name, evaluation_summary(each, folders)) for each in measured]
     closings = [one.closing for name, one in summaries if one and name in shown]

@@ -124,13 +124,12 @@ def conclude_first(record: Record, reader: Reader, *, is_recorded: bool, ship: s
         run = (reader.outputs or {}).get(record.run_id, record.run_id)
         show = reader.command("explain", run, "--case", record.per_case[0].case_id)
         return ComparisonSummary(verdict=verdict, lost=lost, next=f"compare the outputs with the ground truth: {show}")
-    record_step = f"record a baseline for later versions: {reader.command('evaluate', name)}"
-    return ComparisonSummary(
-        verdict=verdict,
-        sure="; ".join(filter(None, [can_show(record.n_cases), profile_doubt(record)])),
-        ship=ship,
-        next=try_step(name, reader) if is_recorded else record_step,
-    )
+    step = f"record a baseline for later versions: {reader.command('evaluate', name)}"
+    step = try_step(name, reader) if is_recorded else step
+    unmeasured = f"{record.primary_metric} is not measured, because no case has a ground truth for it"
+    number = sum(record.primary_metric in case.accuracy for case in record.per_case)
+    sure = "; ".join(filter(None, [can_show(number) if number else unmeasured, profile_doubt(record)]))
+    return ComparisonSummary(verdict=verdict, sure=sure, ship=ship, next=step)
 
 
 def worst_first(result: ComparisonResult) -> list[ModelVerdict]:

@@ -22,7 +22,7 @@ from skill_evaluator.verdicts.decide.comparability import CasePairs, Kind, field
 _SLACK = 1e-9  # bounds the rounding error if the same shares are summed in another order
 _DIGIT = 1e-6  # bounds are rounded outward to this step
 _MAX_NAMED = 5
-_NO_TRUTH = "no ground truth"
+_NO_TRUTH, _NO_CHECK = "no ground truth", "no check that counts"
 
 
 class Missing(FrozenModel):
@@ -61,7 +61,7 @@ def bounds_of(cases: CasePairs, name: str, kind: Kind = "accuracy") -> Missing |
         return None
     worst = sum(_mean(new, 0.0) - _mean(old, 1.0) for old, new in outputs.values()) / len(outputs)
     best = sum(_mean(new, 1.0) - _mean(old, 0.0) for old, new in outputs.values()) / len(outputs)
-    labelled = sum(reason != _NO_TRUTH for reason in undefined.values())
+    labelled = sum(reason not in (_NO_TRUTH, _NO_CHECK) for reason in undefined.values())
     planned = {old.case_id: (len(old.outcomes), len(new.outcomes)) for old, new in cases}
     return Missing(  # bounds are rounded outward, so a mean summed in any order lies within them
         worst=max(-1.0, round(math.floor((worst - _SLACK) / _DIGIT) * _DIGIT, 6)),
@@ -86,8 +86,9 @@ def _undefined_cases(cases: CasePairs, metric: str) -> dict[str, str]:
     # a record lists, for each case, the metrics that have a value for its ground truth
     if not any(metric in case.accuracy for pair in cases for case in pair):
         return {}
+    unlabelled = _NO_CHECK if metric == records.CHECKS_METRIC else _NO_TRUTH
     return {
-        old.case_id: _NO_TRUTH if old.exact is None and new.exact is None else "the ground truth has no value for it"
+        old.case_id: unlabelled if old.exact is None and new.exact is None else "the ground truth has no value for it"
         for old, new in cases
         if metric not in old.accuracy and metric not in new.accuracy
     }

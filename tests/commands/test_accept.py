@@ -97,6 +97,17 @@ def figures(mean: float) -> dict[str, Any]:
     return {"mean": mean, "strict_mean": mean, "stdev": 0.0, "n": 60, "n_cases": 12, "ci95": None}
 
 
+def test_history_and_leaderboard_mark_the_accepted_version(creeping: Library) -> None:
+    for command in ("history", "leaderboard"):
+        assert "(accepted)" not in creeping.call(command, SKILL).out
+    accept(creeping, "1.1.0", "--reason", "cheaper")
+    rows = creeping.call("history", SKILL).out.splitlines()
+    assert [row.split()[:2] for row in rows if "(accepted)" in row] == [["1.1.0", "(accepted)"]]
+    assert "(accepted)" not in creeping.call("leaderboard", SKILL).out  # of 1.2.0
+    accept(creeping, "--reason", "cheaper still")
+    assert f"{SKILL} 1.2.0 (accepted): " in creeping.call("leaderboard", SKILL).out
+
+
 def test_accept_adds_no_second_acceptance_for_the_same_reason(creeping: Library) -> None:
     accept(creeping, "--reason", "good")
     before = (creeping.root / FILE).read_bytes()

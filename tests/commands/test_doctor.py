@@ -187,11 +187,11 @@ def test_doctor_names_each_placeholder_with_its_file_and_line(doctor: Doctor) ->
 def test_results_that_git_would_add_are_a_problem(doctor: Doctor) -> None:
     root = doctor.library.root
     GitRepository(root)
-    said = "git add would publish components/*/evals/results/, audits/*/runs/, judgements/, "
+    said = "git does not ignore the output paths components/*/evals/results/, audits/*/runs/, judgements/, "
     ended = doctor(GOOD)
     assert (ended.code, f"problem: {said}" in ended.out) == (4, True)
     assert doctor.library.call("init", "--adopt", "--yes").code == 0
-    assert (doctor(GOOD).code, "publish" in doctor(GOOD).out) == (0, False)
+    assert (doctor(GOOD).code, "not ignore" in doctor(GOOD).out) == (0, False)
     (root / ".gitignore").write_text("results/\n/plan.json\n/collected\n**/site/**\njudgements\nruns\n.*.lock\n")
     assert doctor(GOOD).code == 0, "other words for the same"
     for place in ("components/a/evals/results/r/replicates.jsonl", "plan.json", "site/index.html"):

@@ -70,6 +70,12 @@ def test_only_model_has_no_mark_of_equality_with_the_best(two_models: Library) -
     assert " = ◆" not in two_models.call("leaderboard").out
 
 
+def test_mark_of_the_frontier_is_explained_only_if_a_model_has_it(two_models: Library) -> None:
+    assert two_models.call("leaderboard", SKILL).out.count("◆") == 3
+    keep(two_models, a_run("1.2.0", 6, BEST, **settings_of("big"), cost_usd=None))
+    assert "USD per 1,000 outputs\n" in two_models.call("leaderboard", SKILL).out
+
+
 def test_version_that_scored_0_in_every_case_is_not_shipped(library: Library) -> None:
     worst = a_run("1.0.0", 1, {"a": [0.0], "b": [0.0]})
     score = worst.accuracy["field_level_f1"].model_copy(update={"strict_mean": 0.0})

@@ -406,7 +406,7 @@ def _not_ignored(settings: Settings) -> Iterator[str]:
         repository = Repository(Path())
         paths = {line: folder / line.strip("/").replace("*", "x") / "x" for line in lines}
         if not_ignored := [line for line, path in paths.items() if not repository.ignores(path)]:
-            yield f"git add would publish {listed(not_ignored)}: {remedy}"
+            yield f"git does not ignore the output paths {listed(not_ignored)}: {remedy}"
 
 
 def _programs(limits: SafetyLimits) -> Iterator[tuple[str, ProgramUnderTest]]:

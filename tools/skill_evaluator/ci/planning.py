@@ -95,8 +95,8 @@ class PlanRequest(CiOptions, cli.FormatOption):
 class PlannedEvaluation:
     """A run to plan, with the applicable `cases` and the `sizes` of the requests by case id.
 
-    `baseline` is the interleaved baseline, whose requests have `baseline_sizes`. `judge` is the model that decides if an
-    output agrees with the `expect` sentences of the case. `kinds` has the provider kinds of the model and the judge.
+    `baseline` is the interleaved baseline, whose requests have `baseline_sizes`. `judge` decides whether an output
+    agrees with the `expect` sentences of the case. `kinds` has the provider kinds of the model and the judge.
     """
 
     run: ComponentRun

@@ -164,7 +164,6 @@ def _run_section(finished: Finished) -> Section:
     record = finished.record
     version = version_words(record.skill_version, record.timestamp)
     scenario = f" in scenario {record.scenario}" if record.scenario else ""
-    title = f" {version}: {record.model_id}{scenario}"
     weakest = _weakest_sheet(record)
     open_metrics = [name for name, summary in record.accuracy.items() if summary.n] + list(record.reproducibility)[:1]
     every = [*record.accuracy, *record.reproducibility]
@@ -176,7 +175,7 @@ def _run_section(finished: Finished) -> Section:
     return Section(
         name=f"the run of {record.model_id}",
         blocks=[
-            Heading(Cell(record.skill, code=True), title, level=2),
+            Heading(Cell(record.skill, code=True), f" {version}: {record.model_id}{scenario}", level=2),
             _facts(record),
             Lines(_failure_lines(record), style="yellow"),
             _metric_sheet(record, open_metrics).only("metric", *_FIGURES[:3]),
@@ -203,7 +202,7 @@ def _metric_sheet(record: Record, names: Sequence[str]) -> Sheet:
     rows = []
     for title, part in (("accuracy", record.accuracy), ("reproducibility", record.reproducibility)):
         for name, summary in part.items():
-            if name in names:
+            if name in names and summary.n_cases:
                 spread = (number(summary.mean), number(summary.stdev), summary.n)
                 figures = (number(summary.strict_mean), interval(summary.ci95, summary.n_cases), summary.n_cases)
                 rows.append(cells_of([f"{title}: {name}"], *figures, *spread))

@@ -93,7 +93,7 @@ def _version_sheet(history: History) -> Sheet:
     rows = []
     for version in versions:
         first = min(points[version].timestamp for points in by_model if version in points)
-        cells = [Cell(version_words(version, first), code=True)]
+        cells = [Cell(version_words(version, first) + " (accepted)" * (version == history.accepted), code=True)]
         for point in (points.get(version) for points in by_model):
             verdict = "" if point is None or point.step is None else point.step.verdict
             score = "" if point is None else f"{number(point.strict_mean)} {summary.MARKS.get(verdict, '')}".rstrip()
@@ -178,17 +178,18 @@ def ranking_blocks(ranking: ModelRanking) -> list[Block]:
     """Return the blocks of a ranking: the models, all figures, the difference of the first two, and the advice."""
     versions = listed(list(dict.fromkeys(model.skill_version for model in ranking.models)), 2)
     models, cases = counted(len(ranking.models), "model"), counted(ranking.n_cases, "case")
-    title = f" {versions}: {ranking.metric} of {models} on the same {cases}"
+    mark = " (accepted)" * (versions == ranking.accepted != "")
+    title = f" {versions}{mark}: {ranking.metric} of {models} on the same {cases}"
     tested = f"Holm over {counted(ranking.family, 'pair')}, α {plain(ranking.alpha)}"
-    legend = ["USD per 1,000 outputs · ◆ no other model is as good and as cheap"]
+    frontier = " · ◆ no other model is as good and as cheap" * any(model.frontier for model in ranking.models)
+    legend = [f"USD per 1,000 outputs{frontier}"]
     if ranking.family:
         legend.append(f"= not significantly different from the best ({tested}, tolerance {plain(ranking.tolerance)})")
-    left_out = [f"{model_id} is skipped: {reason}" for model_id, reason in ranking.left_out.items()]
     return [
         Lines([ranking.unmeasured] if ranking.unmeasured else [], style="yellow"),
         Heading(Cell(ranking.skill, code=True), title, level=2),
         _ranking_sheet(ranking),
-        Lines(left_out, style="yellow"),
+        Lines([f"{name} is skipped: {reason}" for name, reason in ranking.left_out.items()], style="yellow"),
         Lines(legend if ranking.models else [], style="dim"),
         Fold("All figures of the models", [_figures_sheet(ranking)] if ranking.models else []),
         Lines(list(_lead_sentences(ranking))),

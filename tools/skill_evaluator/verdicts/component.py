@@ -160,9 +160,9 @@ class RecordedComponent:
             of_version, _ = selection.choose_candidates(runs, history.to_ship)
             shipped = self.ranking_of(list(map(self.archive.record, of_version)))
         unmeasured = self.unmeasured(versions or {history.newest})
-        update = {"advice": shipping_advice(history, shipped), "unmeasured": unmeasured}
-        shown = history.model_copy(update={**update, "accepted": self.accepted_version})
-        return shown, ranking.model_copy(update=update)
+        advice = shipping_advice(history, shipped)
+        update = {"advice": advice, "unmeasured": unmeasured, "accepted": self.accepted_version}
+        return history.model_copy(update=update), ranking.model_copy(update=update)
 
     @property
     def accepted_version(self) -> str:

@@ -126,6 +126,7 @@ class ModelRanking(FrozenModel):
 
     The q of `pairs` is adjusted over `family` pairs: those of all models of the version, even if not shown. `left_out`
     has the reason why a model is not ranked, by model id. `unmeasured`: the version on disk was not run.
+    `accepted` is the highest accepted version.
     """
 
     skill: str
@@ -139,6 +140,7 @@ class ModelRanking(FrozenModel):
     advice: Advice
     left_out: dict[str, str] = {}
     unmeasured: str = ""
+    accepted: str = Field(default="", exclude_if=lambda version: not version)
 
 
 def _advise(rows: Sequence[RankedModel], pairs: Sequence[Contrast], tolerance: float) -> Advice:

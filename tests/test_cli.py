@@ -134,7 +134,7 @@ def test_component_may_be_named_by_its_folder(library: Library) -> None:
 def imports_of(library: Library, *commands: str) -> Iterator[set[str]]:
     """What each command has imported when it ends, in a process in which no other ran."""
     with library.command("-c", _LISTING_IMPORTS, *commands, env={"PYTHONPATH": str(SCRIPT.parent)}) as process:
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=120)
     listed = [set(line.split()[1:]) for line in out.splitlines() if line.startswith("imported: ")]
     assert len(listed) == len(commands)
     yield from listed

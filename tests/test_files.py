@@ -188,7 +188,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
 
 def limited(path: Path, limit: int, action: str) -> str:
     code = _LIMITED.format(tools=str(TOOLS), path=str(path), limit=limit, action=action)
-    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60).stdout
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=120).stdout
 
 
 _REPLACE = """

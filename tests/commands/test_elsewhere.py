@@ -111,7 +111,7 @@ def test_invalid_part_is_refused(pipeline: Pipeline) -> None:
 
     def part(name: str) -> tuple[str, int]:
         process = start(here, "bash", str(PART), str(pipeline.plan_file), str(pipeline.artifacts), name)
-        return process.communicate(timeout=60)[0], process.returncode
+        return process.communicate(timeout=120)[0], process.returncode
 
     assert part("0/4") == ("part 0/4 is not I/N with 1 <= I <= N, such as 2/3\n", 1)
     assert part("5/5") == ("no job for part 5/5: the plan has 4\n", 0)
@@ -195,7 +195,7 @@ def test_slurm_array_runs_the_plan_with_a_server_per_task(pipeline: Pipeline, cl
     finish(start(here, *script, **cluster))
     assert_joined(pipeline)
     without_server = start(here, *script[:-1], "no/model", **cluster)
-    without_server.communicate(timeout=60)
+    without_server.communicate(timeout=120)
     assert without_server.returncode == 1
 
 

@@ -67,7 +67,7 @@ for more in (["--format", "json"], ["--dry-run"]):
 
 def test_closed_stdout_causes_no_traceback(library: Library) -> None:
     with library.command("-c", HANGING_UP, env={"PYTHONPATH": str(SCRIPT.parent)}) as process:
-        err = process.communicate(timeout=60)[1]
+        err = process.communicate(timeout=120)[1]
     assert "Error" not in err
     assert "Traceback" not in err
     assert err.count("went on") == 2

@@ -244,7 +244,7 @@ def start(folder: Path, *arguments: str, env: Mapping[str, str] | None = None, *
     )
 
 
-def ended(process: subprocess.Popen[str], seconds: float = 120.0) -> Ended:
+def ended(process: subprocess.Popen[str], seconds: float = 240.0) -> Ended:
     """Wait for a process; one that takes too long is killed, and the test fails."""
     try:
         out, err = process.communicate(timeout=seconds)

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.processes import Program
 from skill_evaluator.providers import Configuration
-from skill_evaluator.providers.access import Identity
+from skill_evaluator.providers.access import Identity, Redactor
 from skill_evaluator.providers.base import Federation
-from skill_evaluator.providers.redaction import Redactor
 
 FIRST, SECOND = "sk-first-0123456789", "sk-first-0123456789-and-more"
 CHARACTERS = string.ascii_letters + string.digits + "-_.+/="

@@ -126,7 +126,7 @@ def _exit_code(arguments: list[str]) -> int:
 
 def _report_bug(problem: Exception) -> int:
     """Print a traceback without API keys; for a pydantic ValidationError, print one line. Return the exit code."""
-    from skill_evaluator.providers.redaction import error_of
+    from skill_evaluator.providers.access import error_of
 
     error = error_of(problem)
     if not isinstance(error, InternalError):

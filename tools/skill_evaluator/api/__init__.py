@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 from skill_evaluator.api.auditing import Audits
 from skill_evaluator.api.judging import Judges
-from skill_evaluator.api.requests import request_of
 from skill_evaluator.ci.linting import DoctorReport, LintedLibrary, LintRequest, examine, lint
 from skill_evaluator.ci.platforms import PLATFORMS, fetched_fixtures, refuse_fetched
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError, refuse
@@ -29,12 +28,12 @@ from skill_evaluator.exchange.imported import ImportRequest, import_results, rec
 from skill_evaluator.library.case_table import CaseTable, ImportedCases, accept_cases, import_cases, unreviewed_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Settings, load_models, load_settings
-from skill_evaluator.library.options import COMPONENTS, CONFIG, FOLDERS, PlatformName
+from skill_evaluator.library.options import COMPONENTS, CONFIG, FOLDERS, PlatformName, request_of
 from skill_evaluator.library.sources import components_of
 from skill_evaluator.library.tables import ProblemHandler
 from skill_evaluator.processes import map_in_processes
 from skill_evaluator.providers import read_configuration
-from skill_evaluator.providers.redaction import result_or_error
+from skill_evaluator.providers.access import result_or_error
 from skill_evaluator.records.archive import Acceptance, Archive
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import Accepted, accept

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from skill_evaluator.api.requests import request_of
 from skill_evaluator.audit.calls import AuditResults, run_audit
 from skill_evaluator.audit.family import FamilyCheck, check_scenarios
 from skill_evaluator.audit.manifest import DrawnAudit, draw_audit
 from skill_evaluator.audit.request import AuditReportRequest, AuditRunRequest, Missing, ScenariosCheckRequest
 from skill_evaluator.audit.results import ReportedAudit, report_audit
+from skill_evaluator.library.options import request_of
 from skill_evaluator.runner.session import Watch, no_progress
 
 

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, get_type_hints
 
-from skill_evaluator.api.requests import request_of
 from skill_evaluator.checking.lint import RubricLint, lint_rubrics
 from skill_evaluator.ci.platforms import refuse_fetched
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import replace_text
-from skill_evaluator.judges.modes.run_outputs import pin_outputs
+from skill_evaluator.judges.modes.run_outputs import PinReport, pin_outputs
 from skill_evaluator.judges.prompting.judging import BIAS, Judged, JudgeRunSize
 from skill_evaluator.judges.review.queue import ReviewServer, export_labels, items_from, queue_in
 from skill_evaluator.judges.statistics import BAR
@@ -21,8 +20,8 @@ from skill_evaluator.judges.workflows.judging import judge
 from skill_evaluator.library.cases import load_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import load_settings
+from skill_evaluator.library.options import request_of
 from skill_evaluator.library.rubrics import find_rubrics
-from skill_evaluator.records.pinned import PinReport
 from skill_evaluator.reports.judge_results import bias_report
 from skill_evaluator.runner.journal import find_run, read_component_manifest
 from skill_evaluator.runner.session import Watch

@@ -17,6 +17,7 @@ from skill_evaluator.comparing.field_plan import FieldPlan, FieldRule, amount
 from skill_evaluator.errors import ComponentError, NotEvaluatedError, SkillEvaluatorError
 from skill_evaluator.evaluation.runs import judge_of
 from skill_evaluator.files import FrozenModel, read_json
+from skill_evaluator.judges.modes.run_outputs import read_pinned
 from skill_evaluator.library.cases import Case, UnfilledError, cases_without_document, find_cases, read_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import ComponentPolicy, Model, Settings
@@ -25,7 +26,6 @@ from skill_evaluator.library.rubrics import MITIGATIONS, USUAL_METHOD, Criterion
 from skill_evaluator.parsing import Output
 from skill_evaluator.providers.structured import schema_problems
 from skill_evaluator.records.archive import Archive
-from skill_evaluator.records.pinned import read_pinned
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import listed, nearest
 from skill_evaluator.verdicts.sizing import FEW_CASES, can_show, profile_doubt

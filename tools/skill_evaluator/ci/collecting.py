@@ -27,7 +27,7 @@ from skill_evaluator.judges.modes.sentences import SentenceAnswers, SentencesJud
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.options import FormatOption, PlatformName, argument, options, rare, words_of
 from skill_evaluator.providers import with_program
-from skill_evaluator.providers.redaction import result_or_error
+from skill_evaluator.providers.access import result_or_error
 from skill_evaluator.records.archive import refusal_reason
 from skill_evaluator.records.record import PARTIAL, Record, fault_lines, read_record, write_record
 from skill_evaluator.runner import journal

@@ -22,7 +22,7 @@ from skill_evaluator.library.config import Model, Policy, SafetyLimits, VerdictN
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.library.versions import bump, needs_evaluation, read_version, read_versions
 from skill_evaluator.providers import missing_key, read_configuration
-from skill_evaluator.providers.redaction import result_or_error
+from skill_evaluator.providers.access import result_or_error
 from skill_evaluator.providers.structured import schema_problems
 from skill_evaluator.records.archive import Archive
 from skill_evaluator.records.record import strict_score, unusable_text

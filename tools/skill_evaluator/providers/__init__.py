@@ -15,10 +15,18 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Settings, load_models, load_settings
 from skill_evaluator.processes import hide_from_children
 from skill_evaluator.providers import anthropic, google, local, openai, program, replay
-from skill_evaluator.providers.access import CLOUDS, REQUEST_TOKEN, check_cloud, cloud_of, identifiers_of, needs_token
+from skill_evaluator.providers.access import (
+    CLOUDS,
+    REQUEST_TOKEN,
+    Redactor,
+    check_cloud,
+    cloud_of,
+    identifiers_of,
+    needs_token,
+    passwords_of,
+)
 from skill_evaluator.providers.base import Provider, ProviderKind
 from skill_evaluator.providers.batch import MAX_RESULT_BYTES, BatchApi, Batches
-from skill_evaluator.providers.redaction import Redactor, passwords_of
 from skill_evaluator.providers.remote import RemoteProvider
 from skill_evaluator.text import nearest
 

@@ -24,9 +24,8 @@ from yarl import URL
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.identifiers import is_address
 from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.providers.access import Identity, Options, cloud_client, cloud_of
+from skill_evaluator.providers.access import Identity, Options, cloud_client, cloud_of, remember
 from skill_evaluator.providers.base import ProviderError, dropped, timed_out, unreachable
-from skill_evaluator.providers.redaction import remember
 from skill_evaluator.providers.remote import HttpResponse, RequestBody, Send, TooLargeError, json_bytes
 
 _HEADER_BYTES = 65_536  # limit of one header

@@ -14,14 +14,13 @@ from skill_evaluator.judges.calibration.results import ANY, BatchResult, JudgeCa
 from skill_evaluator.judges.modes import regression
 from skill_evaluator.judges.modes.pairwise import PAIR, JudgePreferences, PairwiseResults
 from skill_evaluator.judges.modes.results import CascadeResult, PanelResult
-from skill_evaluator.judges.modes.run_outputs import judged_words
+from skill_evaluator.judges.modes.run_outputs import PinReport, judged_words
 from skill_evaluator.judges.modes.scoring import JudgeScores, ScoreResults
 from skill_evaluator.judges.prompting.judging import Judged, JudgeRunSize, NoUsableOutput
 from skill_evaluator.judges.statistics import Estimate, Trust, mean_within, rate
 from skill_evaluator.judges.workflows.drafting import DraftedCases
 from skill_evaluator.judges.workflows.judging import JudgedResults
 from skill_evaluator.library.rubrics import USUAL_THRESHOLD
-from skill_evaluator.records.pinned import PinReport
 from skill_evaluator.reports.lint import print_drafted_cases
 from skill_evaluator.reports.summary import BOARD, ComparisonSummary, Reader
 from skill_evaluator.runner.prices import AMOUNTS, sum_of

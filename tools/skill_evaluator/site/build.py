@@ -29,7 +29,7 @@ from skill_evaluator.library.cases import find_cases
 from skill_evaluator.library.components import load_component
 from skill_evaluator.library.config import ComponentSite, Settings, load_models, load_settings, retiring
 from skill_evaluator.library.sources import component_names
-from skill_evaluator.providers.redaction import result_or_error
+from skill_evaluator.providers.access import result_or_error
 from skill_evaluator.records.archive import Archive, load_leaderboard
 from skill_evaluator.records.record import Row
 from skill_evaluator.reports.judge_results import JudgeRunResults, judge_outcome, judge_run_blocks

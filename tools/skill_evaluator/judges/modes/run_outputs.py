@@ -1,12 +1,27 @@
-"""Read the outputs to judge: from a file of items, from runs, and from pinned outputs."""
+"""The outputs to judge: from a file of items, from runs, and pinned outputs.
+
+Pinned outputs are a model's outputs in `evals/pinned/*.json`, committed as a baseline for judges.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from pydantic import Field
+
 from skill_evaluator.errors import JudgeError, LeaderboardError, RunError
-from skill_evaluator.identifiers import is_file_name
+from skill_evaluator.files import StrictModel, json_text, read_versioned, replace_text
+from skill_evaluator.identifiers import (
+    CaseId,
+    ComponentName,
+    Digest,
+    ModelId,
+    RunId,
+    Timestamp,
+    VersionText,
+    is_file_name,
+)
 from skill_evaluator.judges.modes.regression import RegressionItem, RegressionResults
 from skill_evaluator.judges.modes.results import ModeResults
 from skill_evaluator.judges.prompting.criteria import NamedRubric
@@ -15,12 +30,46 @@ from skill_evaluator.judges.workflows.requests import RegressionRequest, ScoreRe
 from skill_evaluator.library.cases import Case, load_cases, parse_case_output
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import SafetyLimits
-from skill_evaluator.records import pinned
+from skill_evaluator.library.reading import ConfinedFolder
 from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.runner.journal import MANIFEST, Manifest, find_run, outcomes, read_component_manifest, slug
 from skill_evaluator.text import digest, listed
 
+PINNED_VERSION = 1
 NOT_APPLICABLE = "not applicable to the model"  # skipped by plan, so no review is required
+
+
+class PinnedOutput(StrictModel):
+    """One output of a model, with the digests of its case and of its text."""
+
+    case: Digest
+    digest: Digest
+    text: str
+
+
+class PinnedRun(StrictModel):
+    """The run whose outputs are pinned, with its digests of prompt, schema and settings."""
+
+    pinned_version: int = PINNED_VERSION
+    skill: ComponentName
+    skill_version: VersionText
+    model_id: ModelId
+    run_id: RunId
+    created: Timestamp
+    digests: dict[str, Digest]
+
+
+class PinnedOutputs(PinnedRun):
+    """The pinned outputs of one run: the first output of each selected case."""
+
+    outputs: dict[CaseId, PinnedOutput] = Field(min_length=1)
+
+
+class PinReport(PinnedRun):
+    """The JSON output of `judge pin`: the file it wrote, and the cases whose outputs it contains."""
+
+    path: str
+    cases: list[CaseId]
 
 
 def _counted(reasons: Mapping[str, str]) -> str:
@@ -57,7 +106,7 @@ def _run_title(run_id: str, components: Path) -> tuple[str, str]:
     return run_id, "unknown model"
 
 
-def outputs_of_run(folder: Path) -> tuple[pinned.PinnedOutputs, dict[str, str]]:
+def outputs_of_run(folder: Path) -> tuple[PinnedOutputs, dict[str, str]]:
     """Return the output of each case's first answered replicate, and the reasons for missing outputs by case id.
 
     Raise JudgeError if the run has no output or used a scenario.
@@ -65,7 +114,7 @@ def outputs_of_run(folder: Path) -> tuple[pinned.PinnedOutputs, dict[str, str]]:
     manifest = read_component_manifest(folder)
     if manifest.scenario is not None:
         raise JudgeError(f"{folder} used the scenario '{manifest.scenario}': use a run without a scenario")
-    outputs: dict[str, pinned.PinnedOutput] = {}
+    outputs: dict[str, PinnedOutput] = {}
     reasons = dict.fromkeys(manifest.cases, "not answered") | dict.fromkeys(manifest.not_applicable, NOT_APPLICABLE)
     for call, replicate in sorted(outcomes(folder).items(), key=lambda item: item[0].replicate):
         if call.case_id not in manifest.cases or call.case_id in outputs:
@@ -74,11 +123,11 @@ def outputs_of_run(folder: Path) -> tuple[pinned.PinnedOutputs, dict[str, str]]:
             reasons[call.case_id] = replicate.failure.kind
         elif replicate.completion is not None:
             case, text = manifest.cases[call.case_id], replicate.output
-            outputs[call.case_id] = pinned.PinnedOutput(case=case, digest=digest(text), text=text)
+            outputs[call.case_id] = PinnedOutput(case=case, digest=digest(text), text=text)
             del reasons[call.case_id]
     if not outputs:
         raise JudgeError(f"{folder} has no output: {_counted(reasons)}")
-    return pinned.PinnedOutputs.view(manifest, outputs=outputs), reasons
+    return PinnedOutputs.view(manifest, outputs=outputs), reasons
 
 
 def read_outputs(
@@ -118,7 +167,7 @@ def read_outputs(
 
 def read_pairs(
     request: RegressionRequest, limits: SafetyLimits
-) -> tuple[list[RegressionItem], dict[str, str], dict[str, pinned.PinnedOutputs]]:
+) -> tuple[list[RegressionItem], dict[str, str], dict[str, PinnedOutputs]]:
     """Return the pairs of outputs, the reason for each skipped case by id, and the runs `baseline` and `candidate`.
 
     With --items there are no runs. Raise JudgeError, or the error of the run, component or cases that cannot be read.
@@ -132,7 +181,7 @@ def read_pairs(
     if request.baseline is not None:
         baseline, baseline_reasons = outputs_of_run(find_run(request.baseline, request.components))
     else:
-        baseline, baseline_reasons = pinned.pinned_of_model(component.folder, component.name, candidate.model_id), {}
+        baseline, baseline_reasons = pinned_of_model(component.folder, component.name, candidate.model_id), {}
     pairs, left_out = _pairs_of_runs(component, load_cases(component), baseline, candidate, unanswered)
     for case_id, reason in baseline_reasons.items():
         left_out[case_id] = reason if reason == NOT_APPLICABLE else f"baseline: {reason}"
@@ -142,8 +191,8 @@ def read_pairs(
 def _pairs_of_runs(
     component: Component,
     cases: Sequence[Case],
-    baseline: pinned.PinnedOutputs,
-    candidate: pinned.PinnedOutputs,
+    baseline: PinnedOutputs,
+    candidate: PinnedOutputs,
     unanswered: Mapping[str, str],
 ) -> tuple[list[RegressionItem], dict[str, str]]:
     if baseline.skill != component.name:
@@ -183,7 +232,45 @@ def _pairs_of_runs(
     return pairs, left_out
 
 
-def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> pinned.PinReport:
+def pinned_folder(component: Path) -> Path:
+    """Return the folder of a component's pinned outputs."""
+    return component / "evals" / "pinned"
+
+
+def read_pinned(component: Path, skill: str) -> dict[str, PinnedOutputs]:
+    """Return the pinned outputs of a component by model id. Raise JudgeError if a file is invalid or was edited."""
+    root = ConfinedFolder(component, JudgeError)
+    pinned: dict[str, PinnedOutputs] = {}
+    for path in sorted(pinned_folder(component).glob("*.json")):
+        outputs = read_versioned(PinnedOutputs, root.inside(path), "pinned_version", PINNED_VERSION, JudgeError)
+        if outputs.skill != skill:
+            raise JudgeError(f"{path} holds outputs of '{outputs.skill}', not of '{skill}'; remove it")
+        if outputs.model_id in pinned:
+            raise JudgeError(f"{path} is a second file with outputs of {outputs.model_id}; remove one")
+        edited = [case_id for case_id, output in outputs.outputs.items() if digest(output.text) != output.digest]
+        if edited:
+            raise JudgeError(f"{path}: the output of case '{edited[0]}' was edited; pin the run again")
+        pinned[outputs.model_id] = outputs
+    return pinned
+
+
+def pinned_of_model(component: Path, skill: str, model_id: str) -> PinnedOutputs:
+    """Return the pinned outputs of a model.
+
+    If it has none, but exactly one other model has, return those. Otherwise raise JudgeError.
+    """
+    pinned = read_pinned(component, skill)
+    if model_id in pinned:
+        return pinned[model_id]
+    if len(pinned) == 1:
+        return next(iter(pinned.values()))
+    hint = f" (only of {', '.join(pinned)})" if pinned else ""
+    raise JudgeError(
+        f"no outputs of '{skill}' are pinned for {model_id}{hint}: use --baseline RUN, or run `judge pin RUN` first"
+    )
+
+
+def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> PinReport:
     """Pin the outputs of a run on these cases. They replace all pinned outputs of the same model.
 
     Raise JudgeError if the run is a draft or has none of the cases. Raise JudgeError if the run has no output of a
@@ -192,7 +279,7 @@ def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> pi
     if read_component_manifest(folder).draft:
         raise JudgeError(f"{folder} is a draft, which cannot be a baseline; pin a run of a recorded version")
     run, unanswered = outputs_of_run(folder)
-    outputs_to_pin: dict[str, pinned.PinnedOutput] = {}
+    outputs_to_pin: dict[str, PinnedOutput] = {}
     for case in cases:
         if case.id in unanswered:
             reason = unanswered[case.id]
@@ -203,6 +290,7 @@ def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> pi
             outputs_to_pin[case.id] = run.outputs[case.id]
     if not outputs_to_pin:
         raise JudgeError(f"{folder} has none of the selected cases of component '{component.name}'; pin a newer run")
-    path = pinned.pinned_folder(component.folder) / f"{slug(run.model_id)}.json"
-    pinned.write_pinned(path, run.model_copy(update={"outputs": outputs_to_pin}))
-    return pinned.PinReport(**run.model_dump(exclude={"outputs"}), path=path.as_posix(), cases=list(outputs_to_pin))
+    path = pinned_folder(component.folder) / f"{slug(run.model_id)}.json"
+    pinned = run.model_copy(update={"outputs": outputs_to_pin})
+    replace_text(path, json_text(pinned.model_dump(mode="json")))
+    return PinReport(**run.model_dump(exclude={"outputs"}), path=path.as_posix(), cases=list(outputs_to_pin))

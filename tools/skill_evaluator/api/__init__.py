@@ -17,12 +17,19 @@ from skill_evaluator.api.judging import Judges
 from skill_evaluator.ci.linting import DoctorReport, LintedLibrary, LintRequest, examine, lint
 from skill_evaluator.ci.platforms import PLATFORMS, fetched_fixtures, refuse_fetched
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError, refuse
-from skill_evaluator.evaluation.many import DryRun, ManyPlanned, Switch, dry_run, switched_components
-from skill_evaluator.evaluation.mutation import MutationResult, mutate
+from skill_evaluator.evaluation.many import (
+    DryRun,
+    ManyPlanned,
+    ManyRequest,
+    Switch,
+    SwitchRequest,
+    dry_run,
+    switched_components,
+)
+from skill_evaluator.evaluation.mutation import MutationRequest, MutationResult, mutate
 from skill_evaluator.evaluation.outputs import explain, score_again
 from skill_evaluator.evaluation.pipeline import EvaluationResult, evaluate
-from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, MutationRequest, SwitchRequest
-from skill_evaluator.evaluation.runs import Finished
+from skill_evaluator.evaluation.runs import EvaluationRequest, Finished
 from skill_evaluator.exchange.exported import Exported, ExportRequest, export_records
 from skill_evaluator.exchange.imported import ImportRequest, import_results, records_in
 from skill_evaluator.library.case_table import CaseTable, ImportedCases, accept_cases, import_cases, unreviewed_cases

@@ -10,8 +10,10 @@ from skill_evaluator.api import Library, evaluate_and_report, evaluate_planned, 
 from skill_evaluator.ci.plan import planned_request, read_plan
 from skill_evaluator.display.pages import print_page
 from skill_evaluator.evaluation import many, mutation, pipeline
+from skill_evaluator.evaluation.many import ManyRequest, SwitchRequest
+from skill_evaluator.evaluation.mutation import MutationRequest
 from skill_evaluator.evaluation.pipeline import EvaluationResult
-from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, MutationRequest, SwitchRequest
+from skill_evaluator.evaluation.runs import EvaluationRequest
 from skill_evaluator.library import options as cli
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.archive import entry_of
@@ -63,7 +65,7 @@ def evaluate(options: EvaluateOptions) -> int:
     """Run a prompt on its cases and models; score the outputs and record the result."""
     if options.planned:
         options = planned_request(options, read_plan(options.plan), options.planned)
-    elif options.is_many:
+    elif not options.skill or options.changed or options.base is not None or set("*?[") & set(options.skill):
         return _evaluate_many(options)
     if options.dry_run:
         return print_dry_run(many.dry_run(options), options.format)

@@ -455,7 +455,10 @@ class Library:
         return lint(request_of(LintRequest, locals()))
 
     def doctor(self) -> DoctorReport:
-        """Call each model whose key is set, once. Report keys here and in CI, and problems that prevent runs."""
+        """Call each model whose key is set once. Report problems that prevent runs, and which keys are set.
+
+        Keys in CI are secrets; their names are known only if `gh` is logged in.
+        """
         return examine(read_configuration(self.config), self.config)
 
     def export(

@@ -165,8 +165,8 @@ def environment_of_program(name: str) -> str:
 def environment_of(model: Model, kind: ProviderKind) -> str:
     """Return the CI environment of a model's key, named after `api_key_env`, or else after provider and place.
 
-    The environment is `eval-no-key` if the `base_url` needs no key. With `auth: oidc` the environment holds no key,
-    but the vendor checks its name.
+    It is `eval-no-key` if the `base_url` needs no key. With `auth: oidc` no key is stored in the environment, but the
+    vendor accepts only tokens with its name.
     """
     if model.api_key_env is not None:
         name = model.api_key_env.removesuffix("_API_KEY")

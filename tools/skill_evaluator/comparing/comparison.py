@@ -127,7 +127,10 @@ def values_by_path(value: Any, plan: FieldPlan) -> tuple[dict[str, Hashable], di
 def _gather_values(
     value: Any, field: Field, star_keys: Steps, forms: Mapping[str, list[Hashable]], lengths: dict[str, int]
 ) -> None:
-    """Add canonical values to `forms` and array lengths to `lengths`, by field path."""
+    """Add the canonical values in `value` to `forms`, and the array lengths to `lengths`, by field path.
+
+    A value below keys that the schema does not name is stored with these keys (`star_keys`).
+    """
     if field.rule is None and isinstance(value, dict):
         for key, child in with_nfc_keys(value).items():
             if child is not None:

@@ -115,7 +115,7 @@ class Http:
     async def _read(self, response: aiohttp.ClientResponse, timeout: asyncio.Timeout) -> bytes:
         """Read the body of a response; a large body extends `timeout`.
 
-        If the body is too long, raise TooLargeError for a success, and shorten it for an error status.
+        If the body is too long, raise TooLargeError. The body of an error response is shortened instead.
         """
         is_success = 200 <= response.status < 300
         max_bytes, body = self.max_bytes if is_success else _ERROR_BYTES, bytearray()

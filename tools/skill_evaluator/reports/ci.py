@@ -149,7 +149,7 @@ def _component_conclusion(result: ComparisonResult, outcome: Outcome) -> Compari
 
 
 def _lacks_calls(run: RunOutcome) -> bool:
-    """Return whether a run is incomplete, and not only because too many of its outputs cannot be read."""
+    """Return whether calls of a run were not made or failed. Unreadable outputs do not count as such calls."""
     unreadable = sum(run.failed.get(kind, 0) for kind in ANSWERED)
     return run.status not in ("complete", "refused") and not 0 < unreadable == run.planned - run.scored
 

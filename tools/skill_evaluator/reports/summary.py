@@ -287,7 +287,7 @@ def since_accepted_words(change: SinceAccepted) -> str:
 
 
 def tolerance_words(*models: ModelVerdict) -> str:
-    """Format the meaning of *unchanged* for some models, as `no drop beyond the tolerance (0.05)`."""
+    """Return the meaning of *unchanged*, such as `no drop beyond the tolerance (0.05)`, with the models' tolerances."""
     tolerated = {plain(one.tolerance) for model in models for one in model.metrics if one.tier == "critical"}
     return f"no drop beyond the tolerance ({', '.join(sorted(tolerated)) or 'of settings.yaml'})"
 

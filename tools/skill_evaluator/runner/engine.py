@@ -127,10 +127,10 @@ async def in_parallel(tasks: Iterable[Coroutine[Any, Any, None]]) -> None:
 
 
 def call_sequences(runs: Sequence[RunningRun]) -> list[list[tuple[RunningRun, Call]]]:
-    """Return the open calls of interleaved runs in lists, each call with its run.
+    """Group the open calls of interleaved runs into lists of calls that are made one after another.
 
-    The calls of a list are made one after another. If the vendor caches the prompt of a case, all open calls of a run
-    for this case form one list. Any other call has a list of its own.
+    If the vendor caches the prompt of a case, all calls of a run for this case are in one list. Any other list has a
+    single call.
     """
     sequences = by_key(
         ((index, call.case_id if call.case_id in runs[index].cached else call), (runs[index], call))

@@ -326,7 +326,7 @@ COST_OF_BATCHES = "the costs are for batches, half of the costs without --batch;
 class Forecast(FrozenModel):
     """The maximum costs in USD of a model, or of all models if `model_id` is null. A cost is null if unknown.
 
-    `batch_usd` is also null if the model has no batch API. The total counts the calls of such a model as direct.
+    `batch_usd` is also null if the model has no batch API. The total contains its direct costs.
     """
 
     model_id: ModelId | None

@@ -64,8 +64,8 @@ class LintRequest(cli.LibraryOptions):
 class LintedLibrary:
     """The lint results of components, and their `problems` with file and line.
 
-    `broken` has the problem of settings.yaml, `stale` that of an outdated workflow. `edited` has a problem for each changed
-    file of .github or of requirements, and for each deleted component that had records.
+    `broken` has the problem of settings.yaml, `stale` that of an outdated workflow. `edited` has a problem for each
+    changed file of .github or of requirements, and for each deleted component that had records.
     """
 
     components: Sequence[LintResult]

@@ -65,7 +65,7 @@ class LintedLibrary:
     """The lint results of components, and their `problems` with file and line.
 
     `broken` has the problem of settings.yaml, `stale` that of an outdated workflow. `edited` has a problem for each
-    changed file of .github or of requirements, and for each deleted component that had records.
+    file of .github or of requirements, and each component with records, that was changed or deleted since `--base`.
     """
 
     components: Sequence[LintResult]

@@ -129,7 +129,7 @@ def _gather_values(
 ) -> None:
     """Add the canonical values in `value` to `forms`, and the array lengths to `lengths`, by field path.
 
-    A value below keys that the schema does not name is stored with these keys (`star_keys`).
+    `star_keys` are the keys that stand for each `*` of the path. A value below a `*` is stored with them.
     """
     if field.rule is None and isinstance(value, dict):
         for key, child in with_nfc_keys(value).items():

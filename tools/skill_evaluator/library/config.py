@@ -164,7 +164,9 @@ class Price(StrictModel):
     cache_read: UsdPerMillion | None = None
     cache_write: UsdPerMillion | None = None
     cache_write_1h: UsdPerMillion | None = None
-    batch_cache_read: UsdPerMillion | None = Field(default=None, description="in a batch; other prices are halved")
+    batch_cache_read: UsdPerMillion | None = Field(
+        default=None, description="cache_read in a batch; default: cache_read"
+    )
 
 
 _T = TypeVar("_T")

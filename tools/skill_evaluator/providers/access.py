@@ -173,7 +173,7 @@ class Identity:
     def refused(self, message: str, status: int) -> ProviderError:
         """Return the fatal error of an identity token that a vendor refused.
 
-        It names the vendor's rule for tokens, the claims of the token, and the vendor's message.
+        It has the vendor's rule that rejected the token, the token's claims, and the vendor's message.
         """
         claims = ", ".join(f"{name} '{self._claims.get(claim)}'" for name, claim in _CLAIMS.items())
         of_token = f"the token has {claims}" if self._claims else "no token from GitHub was exchanged"

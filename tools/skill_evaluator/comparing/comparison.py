@@ -5,8 +5,9 @@ Null and absent leaves are equal.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import permutations, zip_longest
 from math import fsum, perm
 from operator import getitem, itemgetter
@@ -236,11 +237,9 @@ def compare_values(truth: MemoizedValue, output: MemoizedValue) -> list[Compared
 
 def _has_null(value: Any, path: ValuePath) -> bool:
     """Return whether a JSON value has null at a path. An absent path has none."""
-    for step in path:
-        if not (isinstance(value, dict) and step in value) and not (isinstance(value, list) and isinstance(step, int)):
-            return False
-        value = value[step]
-    return value is None
+    with suppress(KeyError, TypeError):
+        return reduce(getitem, path, value) is None
+    return False
 
 
 class _Comparison:

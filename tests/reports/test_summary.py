@@ -268,14 +268,15 @@ def test_external_names_add_no_line_to_the_conclusion() -> None:
 
 def test_conclusion_on_first_run_names_the_detectable_drop() -> None:
     record = a_record({name: [0.9, 0.8] for name in "abc"}, skill="receipts")
-    assert lines_of(conclude_first(record, HERE, is_recorded=True, ship="to ship: 1.0.0 with m")) == [
+    assert lines_of(conclude_first(record, HERE, "to ship: 1.0.0 with m")) == [
         "receipts 1.0.0: measured on 3 cases; no lower version has a complete run to compare it with",
         f"how sure: {can_show(3)}",
         "to ship: 1.0.0 with m",
         "next: change the prompt and compare it with this run: `skill-evaluator try receipts`",
     ]
-    not_recorded = conclude_first(record, HERE, is_recorded=False)
-    assert not_recorded.next == "record a baseline for later versions: `skill-evaluator evaluate receipts`"
+    not_recorded = Reader(outputs={}, record_step="record a baseline")
+    assert conclude_first(record, not_recorded).next == "record a baseline"
+    assert conclude(compared(GOOD, GOOD), not_recorded).next == "record a baseline"
 
 
 def test_next_step_of_first_run_that_scored_0_shows_its_outputs() -> None:
@@ -283,7 +284,7 @@ def test_next_step_of_first_run_that_scored_0_shows_its_outputs() -> None:
     zero = record.accuracy["field_level_f1"].model_copy(update={"strict_mean": 0.0})
     record = record.model_copy(update={"accuracy": {"field_level_f1": zero}})
     reader = Reader(outputs={record.run_id: "run"})
-    assert lines_of(conclude_first(record, reader, is_recorded=True, ship="to ship: 1.0.0 with m")) == [
+    assert lines_of(conclude_first(record, reader, "to ship: 1.0.0 with m")) == [
         "receipts 1.0.0: measured on 3 cases; no lower version has a complete run to compare it with",
         "field_level_f1 is 0 in every case, so no later version can be worse",
         "next: compare the outputs with the ground truth: `skill-evaluator explain run --case a`",
@@ -302,7 +303,7 @@ def test_incomplete_run_has_version_to_ship_but_no_verdict() -> None:
     record = a_record(GOOD, skill="receipts").model_copy(
         update={"complete": False, "stopped": "max_calls: --max-calls is used up"}
     )
-    assert lines_of(conclude_first(record, HERE, is_recorded=False, ship="to ship: 1.0.0 with m")) == [
+    assert lines_of(conclude_first(record, HERE, "to ship: 1.0.0 with m")) == [
         f"{record.skill} {record.skill_version}: not measured on {record.n_cases} cases, so this run has no verdict",
         f"{record.scored} of {record.planned} outputs are scored; stopped by max_calls: --max-calls is used up",
         "to ship: 1.0.0 with m",

@@ -568,9 +568,7 @@ def _decide_on_drift(version: str | None, recorded: RecordedRun | None) -> tuple
 
 def grouped(decisions: Iterable[OnModels]) -> list[OnModels]:
     """Merge decisions with the same component and reason into one with all their models, in order."""
-    groups = by_key(
-        ((decision.skill, decision.reason), model_id) for decision in decisions for model_id in decision.models
-    )
+    groups = by_key(((each.skill, each.reason), model_id) for each in decisions for model_id in each.models)
     return [OnModels(skill=skill, models=models, reason=reason) for (skill, reason), models in groups.items()]
 
 

@@ -16,6 +16,7 @@ from skill_evaluator.verdicts.sizing import can_show, profile_doubt
 MARKS = {"regressed": "▼", "improved": "▲", "unchanged": "=", "inconclusive": "?", "incomparable": "≠"}
 STYLES = {"regressed": "bold red", "improved": "bold green", "inconclusive": "yellow", "incomparable": "yellow"}
 AGAIN = "change the prompt or models.yaml, then run {}"
+MERGE = "merge, nothing is in the way"
 BOARD = "to ship: {} names the version and the model"
 _READ_NO_CASES = ("accept", "compare", "leaderboard")
 _TIERS = ("critical", "supporting", "advisory")
@@ -29,6 +30,7 @@ class Reader:
     `outputs` maps the run ids whose outputs are on this machine to arguments of `explain`. It is None if the runs
     belong to no library. `folders` has options such as `--config DIR`. `in_ci`: the report is read on a pull
     request. `draft`: the pull request is not merged yet. `is_partial`: only some of the cases were run.
+    `record_step` is the step that records the runs, or empty if they are recorded.
     """
 
     outputs: Mapping[str, str] | None = None
@@ -36,6 +38,7 @@ class Reader:
     in_ci: bool = False
     draft: bool = False
     is_partial: bool = False
+    record_step: str = ""
 
     @property
     def has_library(self) -> bool:
@@ -108,8 +111,8 @@ def conclude(result: ComparisonResult, reader: Reader) -> ComparisonSummary:
     )
 
 
-def conclude_first(record: Record, reader: Reader, *, is_recorded: bool, ship: str = "") -> ComparisonSummary:
-    """Draw the conclusion from a run without a comparison. `is_recorded`: it is a baseline for later versions."""
+def conclude_first(record: Record, reader: Reader, ship: str = "") -> ComparisonSummary:
+    """Draw the conclusion from a run without a comparison."""
     name, cases = record.skill, counted(record.n_cases, "case")
     title = f"{name} {record.skill_version}"
     if not record.complete:
@@ -127,20 +130,17 @@ def conclude_first(record: Record, reader: Reader, *, is_recorded: bool, ship: s
         run = (reader.outputs or {}).get(record.run_id, record.run_id)
         show = reader.command("explain", run, "--case", record.per_case[0].case_id)
         return ComparisonSummary(verdict=verdict, lost=lost, next=f"compare the outputs with the ground truth: {show}")
-    record_step = f"record a baseline for later versions: {reader.command('evaluate', name)}"
     return ComparisonSummary(
         verdict=verdict,
         sure="; ".join(filter(None, [can_show(record.n_cases), profile_doubt(record)])),
         ship=ship,
-        next=try_step(name, reader) if is_recorded else record_step,
+        next=reader.record_step or try_step(name, reader),
     )
 
 
 def worst_first(result: ComparisonResult) -> list[ModelVerdict]:
     """Sort the models of a comparison by verdict, the worst first, then by their largest drop."""
-    return sorted(
-        result.models, key=lambda model: (WORST_FIRST.index(model.verdict), largest_fall(model), model.model_id)
-    )
+    return sorted(result.models, key=lambda each: (WORST_FIRST.index(each.verdict), largest_fall(each), each.model_id))
 
 
 def largest_fall(model: ModelVerdict) -> float:
@@ -218,15 +218,15 @@ def sure_words(model: ModelVerdict, *, is_named: bool = True) -> str:
     """Format the change that decides a verdict, with its number of cases and its confidence interval.
 
     The text ends with the adjusted p-value, or with the tolerance if the verdict is `unchanged` or there is no p-value.
-    A loss only since the accepted version has its own text. Return "" if nothing was compared. `is_named` adds the name
-    of the model.
+    A loss only since the accepted version has its own text. Without a baseline, the text is the drop that the cases can
+    detect. Return "" if the two were not compared. `is_named` adds the name of the model.
     """
     since, measure = model.only_since_accepted, _deciding_measure(model)
     named = f" with {model.model_id}" if is_named else ""
     if since is not None:
         return f"{since_accepted_words(since)}{named}"
     if model.verdict == "incomparable" or measure is None:
-        return ""
+        return "" if model.baseline else can_show(model.candidate.planned // model.candidate.replicates)
     rose = next((one for one in model.amounts if one.verdict == "regressed" == model.verdict), None)
     if rose is not None and measure.verdict != "regressed" and not measure.harmed:
         low, high = ("–", "–") if rose.ci95 is None else [relative_change(1.0, 1.0 + end) for end in rose.ci95]
@@ -337,7 +337,7 @@ def next_step(result: ComparisonResult, model: ModelVerdict, reader: Reader) -> 
     if not reader.has_library:
         return "nothing is in the way"
     if reader.draft:
-        return "merge, nothing is in the way"
+        return MERGE
     version, baseline = model.candidate.skill_version, model.baseline
     is_new = baseline is not None and baseline.skill_version != version
     if model.candidate.draft:
@@ -345,8 +345,8 @@ def next_step(result: ComparisonResult, model: ModelVerdict, reader: Reader) -> 
         return f"{first}record the version: {reader.command('evaluate', skill)}"
     if baseline is None or not is_new:
         return f"nothing is in the way; rank the models: {reader.command('leaderboard', skill)}"
-    if version == result.accepted:
-        return try_step(skill, reader)
+    if version == result.accepted or reader.record_step:
+        return reader.record_step or try_step(skill, reader)
     return accept_step(skill, version, f"{model.verdict} against {baseline.skill_version}", reader)
 
 

@@ -541,8 +541,8 @@ def decide(
 ) -> tuple[bool, str]:
     """Return whether a component runs on a model, and the reason.
 
-    `after` is the component at the head of the push. It is compared with the version in `recorded`. Without a record, it
-    is compared with `before`, the component at the base. If the base is not known either (after a force push), the
+    The component at the head of the push (`after`) is compared with the recorded version. Without a record, it is
+    compared with the component at the base (`before`). If the base is not known either (after a force push), the
     component does not run.
     """
     if recorded is not None:

@@ -23,7 +23,14 @@ from skill_evaluator.runner.schedule import IN_FLIGHT
 from tests.ci.test_plan import ENTRY, PLAN
 from tests.support.components import component
 
-CASE = Case(id="case", inputs={"document": "A notice."}, truth=None, labelled=False, meta={}, digest="sha256:case")
+CASE = Case(
+    id="case",
+    inputs={"document": "A notice."},
+    truth=None,
+    labelled=False,
+    meta={},
+    parts={"document": "sha256:case"},
+)
 SIZE = InputSize(likely=500, maximum=1000)
 PRICE = {"input": 1.0, "output": 2.0}
 

@@ -230,9 +230,7 @@ def test_examples_of_the_page_on_prompts_are_true(tmp_path: Path) -> None:
     shown = re.search(r"```markdown\n(---.*?)\n```", page, re.DOTALL)
     assert shown is not None
     skill = component(tmp_path, name="extract-fields", prompt=shown[1])
-    asked = Case(
-        id="a", inputs={"document": "A 9", "doc_type": "invoice"}, truth=None, labelled=False, meta={}, digest=""
-    )
+    asked = Case(id="a", inputs={"document": "A 9", "doc_type": "invoice"}, truth=None, labelled=False, meta={})
     assert [role for role, _ in sent(skill, asked)] == ["system", "user"]
     assert sent(skill, asked)[1][1] == "Extract all fields of this invoice:\n\nA 9"
 

@@ -97,7 +97,9 @@ def test_changed_inputs_of_a_run_are_named(skill: Component) -> None:
     assert changes_since(run, skill, cases) == []
     assert changes_since(run, other_schema, cases) == ["schema"]
     assert changes_since(other_model, skill, cases) == ["settings"]
-    assert changes_since(run, skill, {**cases, "b": replace(cases["b"], digest="sha256:1")}) == ["case 'b'"]
+    assert changes_since(run, skill, {**cases, "b": replace(cases["b"], parts={"document": "sha256:1"})}) == [
+        "case 'b'"
+    ]
     assert changes_since(run, skill, {"a": cases["a"], "b": cases["b"]}) == ["case 'c'"]
 
 

@@ -66,22 +66,22 @@ KIND = {"kind": "sale"}
 )
 def test_schema_errors_have_path_and_keyword(output: Any, errors: list[str], only_extra: bool) -> None:
     violations = CONTRACT.violations(output)
-    assert sorted(f"{error.path} {error.rule}" for error in contract_errors(violations, FieldPlan())) == errors
+    assert sorted(f"{path} {rule}" for path, rule, _ in contract_errors(violations, FieldPlan())) == errors
     assert only_extra_keys(violations) is only_extra
 
 
 def test_schema_error_message_is_shortened() -> None:
-    (error,) = contract_errors(CONTRACT.violations({"kind": "loan"}), FieldPlan())
-    assert error.message == '"loan" is not one of "sale" or "refund"'
-    (error,) = contract_errors(CONTRACT.violations({"kind": "loan " * 1000}), FieldPlan())
-    assert len(error.message) == 200
-    assert error.message.endswith("…")
+    ((_, _, message),) = contract_errors(CONTRACT.violations({"kind": "loan"}), FieldPlan())
+    assert message == '"loan" is not one of "sale" or "refund"'
+    ((_, _, message),) = contract_errors(CONTRACT.violations({"kind": "loan " * 1000}), FieldPlan())
+    assert len(message) == 200
+    assert message.endswith("…")
 
 
 def test_unevaluated_keys_are_extra_keys() -> None:
     contract = Contract({"allOf": [{"properties": {"a": {}}}], "unevaluatedProperties": False}, "schema.json")
     violations = contract.violations({"a": 1, "b": 2})
-    assert [error.path for error in contract_errors(violations, FieldPlan())] == ["b"]
+    assert [path for path, *_ in contract_errors(violations, FieldPlan())] == ["b"]
     assert only_extra_keys(violations)
 
 
@@ -97,7 +97,7 @@ def test_schema_errors_of_a_star_path_share_its_path() -> None:
     contract = Contract({"additionalProperties": {"type": "number"}}, "schema.json")
     plan = FieldPlan(leaves={"*": FieldRule(compare="number")})
     errors = contract_errors(contract.violations({"apples": "1", "pears": "2"}), plan)
-    assert [(error.path, error.rule) for error in errors] == [("*", "type"), ("*", "type")]
+    assert [(path, rule) for path, rule, _ in errors] == [("*", "type"), ("*", "type")]
 
 
 SHOP = {"properties": {"shop": {}, "total": {}, "note": {}}, "required": ["shop", "total"]}

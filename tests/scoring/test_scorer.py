@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.library.components import Component
-from skill_evaluator.library.contract import Contract, ContractError
+from skill_evaluator.library.contract import Contract
 from skill_evaluator.providers.base import Completion, Usage
 from skill_evaluator.records.record import CaseRecord, CheckRecord, Record
 from skill_evaluator.records.summaries import CaseAmount
@@ -133,7 +133,7 @@ def test_schema_errors_are_listed_once_per_distinct_text(skill: Component, monke
     found = score(skill, [RIGHT, ALSO_RIGHT, INVALID, INVALID, PROSE, REFUSED])
     assert asked == [{"shop": "A"}]
     assert [(contract.holds, times) for contract, times in found.contracts] == [(True, 1), (True, 1), (False, 2)]
-    assert found.contracts[2][0].errors == (ContractError("total", "required", '"total" is a required property'),)
+    assert found.contracts[2][0].errors == (("total", "required", '"total" is a required property'),)
 
 
 def test_case_has_stability_fill_rates_and_array_lengths(skill: Component) -> None:

@@ -72,7 +72,7 @@ def case(case_id: str, truth: Any = None, *, labelled: bool = True) -> Case:
         truth=truth,
         labelled=labelled,
         meta={},
-        digest="sha256:0",
+        parts={"document": "sha256:0"},
     )
 
 

@@ -12,23 +12,11 @@ from pathlib import Path
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from skill_evaluator import __version__
+from skill_evaluator import identifiers as ids
 from skill_evaluator.audit.request import AuditFolders, AuditRunRequest
 from skill_evaluator.display import visible
 from skill_evaluator.errors import AuditError, ComponentError
 from skill_evaluator.files import FrozenModel, read_text, read_versioned
-from skill_evaluator.identifiers import (
-    CaseId,
-    Commit,
-    ComponentName,
-    Digest,
-    Label,
-    ModelId,
-    ReplicateCount,
-    RunId,
-    Timestamp,
-    Usd,
-    VersionText,
-)
 from skill_evaluator.library.cases import Case, load_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, select_models
@@ -58,15 +46,15 @@ class AuditedBenchmark(FrozenModel):
     `not_applicable` has the cases that some model does not accept, with reasons. `digests` has the digest of each file.
     """
 
-    name: ComponentName
-    version: VersionText
-    metric: Label
+    name: ids.ComponentName
+    version: ids.VersionText
+    metric: ids.Label
     weight: PositiveFloat
     of: PositiveInt
     unlabelled: NonNegativeInt = 0
-    not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
-    cases: dict[CaseId, Digest] = Field(min_length=1)
-    digests: dict[str, Digest]
+    not_applicable: dict[ids.CaseId, ids.Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
+    cases: dict[ids.CaseId, ids.Digest] = Field(min_length=1)
+    digests: dict[str, ids.Digest]
 
     @property
     def left_out(self) -> list[str]:
@@ -92,18 +80,18 @@ class AuditManifest(FrozenModel):
     """
 
     manifest_version: int = MANIFEST_VERSION
-    id: RunId
-    created: Timestamp
-    commit: Commit | None = None
+    id: ids.RunId
+    created: ids.Timestamp
+    commit: ids.Commit | None = None
     seed: int
-    replicates: ReplicateCount
+    replicates: ids.ReplicateCount
     questions: PositiveInt | None
-    models: dict[ModelId, Digest] = Field(min_length=1)
-    scenarios: dict[Label, Digest] = Field(min_length=1)
+    models: dict[ids.ModelId, ids.Digest] = Field(min_length=1)
+    scenarios: dict[ids.Label, ids.Digest] = Field(min_length=1)
     benchmarks: list[AuditedBenchmark] = Field(min_length=1)
     transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
-    max_cost_usd: Usd | None = Field(default=None, exclude_if=lambda cap: cap is None)
-    evaluator_version: Label
+    max_cost_usd: ids.Usd | None = Field(default=None, exclude_if=lambda cap: cap is None)
+    evaluator_version: ids.Label
 
     @property
     def questions_in_all(self) -> int:
@@ -342,12 +330,12 @@ def _find_audit(reference: str, audits: Path) -> Path:
     """Return the folder of the audit that `reference` names: a folder, an id or `latest`."""
     if (Path(reference) / AUDIT).is_file():
         return Path(reference)
-    ids = [folder.name for folder in audit_folders(audits)]
-    if not ids:
+    names = [folder.name for folder in audit_folders(audits)]
+    if not names:
         raise AuditError(f"there is no audit in {audits} to resume; start one without --resume and --run")
-    audit_id = ids[-1] if reference == LATEST else reference
-    if audit_id not in ids:
-        raise AuditError(f"no audit '{audit_id}' in {audits} to resume {nearest(audit_id, ids)}")
+    audit_id = names[-1] if reference == LATEST else reference
+    if audit_id not in names:
+        raise AuditError(f"no audit '{audit_id}' in {audits} to resume {nearest(audit_id, names)}")
     return audits / audit_id
 
 

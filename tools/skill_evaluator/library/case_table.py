@@ -11,18 +11,10 @@ from typing import Any
 
 from skill_evaluator.errors import ComponentError, FixtureError, NotEvaluatedError, refuse
 from skill_evaluator.files import json_text, replace_text, storing, validated
+from skill_evaluator.library import options as cli
 from skill_evaluator.library.cases import INPUTS, Case, case_folders, cases_of_table, find_cases, read_cases
 from skill_evaluator.library.components import METAS, Component, load_component, sources_at
 from skill_evaluator.library.config import load_settings
-from skill_evaluator.library.options import (
-    ComponentsOption,
-    ConfigOption,
-    FixturesOption,
-    argument,
-    flag,
-    option,
-    options,
-)
 from skill_evaluator.library.prompts import DOCUMENT
 from skill_evaluator.library.sources import component_names
 from skill_evaluator.library.tables import TRUTHS, Columns, ProblemHandler, read_table
@@ -36,19 +28,21 @@ NewCases = Mapping[str, Mapping[str, str]]
 """The texts of new cases' files, by case id and file name."""
 
 
-@options
-class CaseTable(ComponentsOption, FixturesOption, ConfigOption):
+@cli.options
+class CaseTable(cli.ComponentsOption, cli.FixturesOption, cli.ConfigOption):
     """The options of `cases import`."""
 
-    file: Path = argument("A table: .csv, .tsv, .jsonl or .json.")
-    document: tuple[str, ...] = option("Column of a prompt input; repeatable.", (), "--input", metavar="[NAME=]COLUMN")
-    truth: tuple[str, ...] = option(
+    file: Path = cli.argument("A table: .csv, .tsv, .jsonl or .json.")
+    document: tuple[str, ...] = cli.option(
+        "Column of a prompt input; repeatable.", (), "--input", metavar="[NAME=]COLUMN"
+    )
+    truth: tuple[str, ...] = cli.option(
         "Truth column; repeatable; default: ground_truth or expected.", (), metavar="[FIELD=]COLUMN"
     )
-    id: str | None = option("Column of the case ids; by default they are numbered.", metavar="COLUMN")
-    skill: str | None = option("Component of the cases; required if there are several.", metavar="NAME")
-    new: bool = flag("Import only rows that are not cases yet.")
-    yes: bool = flag("Write the cases without confirmation.")
+    id: str | None = cli.option("Column of the case ids; by default they are numbered.", metavar="COLUMN")
+    skill: str | None = cli.option("Component of the cases; required if there are several.", metavar="NAME")
+    new: bool = cli.flag("Import only rows that are not cases yet.")
+    yes: bool = cli.flag("Write the cases without confirmation.")
 
     def columns_for(self, component: Component) -> Columns:
         """Return the columns of the table.

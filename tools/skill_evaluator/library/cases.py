@@ -122,7 +122,6 @@ class Case:
     truth: Any
     labelled: bool  # whether there is a ground truth; `truth` may then be None, which is JSON null
     meta: Mapping[str, Any]  # all keys of its meta.json, or all other columns of its row
-    digest: str = ""  # digest of the used inputs, the turns and the truth
     options: tuple[str, ...] = ()  # only of a multiple-choice question
     not_applicable: tuple[str, ...] = ()  # ids and patterns of models that are not called
     turns: tuple[Message, ...] = ()  # earlier messages of a conversation
@@ -158,13 +157,15 @@ class Case:
         """The sentences that a judge verifies (`expect` checks), by check id."""
         return {check.id: check.argument for check in self.checks if check.kind == "expect"}
 
+    @property
+    def digest(self) -> str:
+        """The digest of the used inputs, the turns and the truth."""
+        used_parts = {name: part for name, part in self.parts.items() if name in (*self.used, TURNS)}
+        return used_parts[DOCUMENT] if list(used_parts) == [DOCUMENT] else digest(canonical_json(used_parts))
+
     def as_used(self, inputs: tuple[str, ...]) -> "Case":
-        """Return the case with the digest of only these inputs. If an input is missing, return the case unchanged."""
-        used_parts = {name: part for name, part in self.parts.items() if name in (*inputs, TURNS)}
-        if not set(inputs) <= used_parts.keys():
-            return self
-        case_digest = used_parts[DOCUMENT] if list(used_parts) == [DOCUMENT] else digest(canonical_json(used_parts))
-        return replace(self, digest=case_digest, used=inputs)
+        """Return the case with only these inputs used. If an input is missing, return the case unchanged."""
+        return replace(self, used=inputs) if set(inputs) <= self.parts.keys() else self
 
     def was(self, digest: str) -> bool:
         """Return whether `digest` belongs to this case: to its used inputs, or to its document as the only input."""
@@ -383,7 +384,7 @@ def _case_of_question(question: Question, component: Component) -> Case:
         truth=question.answer,
         labelled=question.answer is not None,
         meta={name: value for name, value in meta.items() if value is not None},
-        digest=digest(canonical_json([question.question, list(question.options), question.answer])),
+        parts={DOCUMENT: digest(canonical_json([question.question, list(question.options), question.answer]))},
         options=question.options,
         not_applicable=question.not_applicable,
         unreviewed=question.unreviewed,
@@ -446,7 +447,7 @@ class UnfilledError(FixtureError):
 
 
 def _with_used_inputs(case: Case, component: Component, source: Path | str) -> Case:
-    """Return the case with `used`, `parts` and `digest` set. Raise FixtureError if an input is missing or invalid."""
+    """Return the case with `used` and `parts` set. Raise FixtureError if an input is missing or invalid."""
     used, inputs = component.prompt.inputs, case.inputs
     if missing := [name for name in used if name not in inputs]:
         location = f"'{missing[0]}' in {source if isinstance(source, str) else source / INPUTS}"
@@ -465,20 +466,20 @@ def _with_used_inputs(case: Case, component: Component, source: Path | str) -> C
     other_names = component.prompt.names_in("system") | component.prompt.names_in("assistant")
     if files := sorted(name for name in other_names if isinstance(inputs.get(name), File)):
         raise FixtureError(f"case '{case.id}': input '{files[0]}' is a file, which only user messages can contain")
-    return _digested(replace(case, used=used))
+    return _with_digests(replace(case, used=used))
 
 
 def _has_surrogate(text: str) -> bool:
     return any("\ud800" <= mark <= "\udfff" for mark in text)
 
 
-def _digested(case: Case) -> Case:
+def _with_digests(case: Case) -> Case:
     values = {name: value.digest if isinstance(value, File) else text_of(value) for name, value in case.inputs.items()}
     if case.turns:
         values[TURNS] = canonical_json([[turn.role, turn.text] for turn in case.turns])
     truth_text = canonical_json(case.truth) if case.labelled else ""
     parts = {name: digest(f"{value}\x00{truth_text}") for name, value in values.items()}
-    return replace(case, parts=parts).as_used(case.used)
+    return replace(case, parts=parts)
 
 
 def _with_pdfs(cases: Sequence[Case], component: Component, on_problem: ProblemHandler) -> tuple[Case, ...]:
@@ -501,7 +502,7 @@ def _with_pdfs(cases: Sequence[Case], component: Component, on_problem: ProblemH
         return contents.get(value.path, value) if isinstance(value, File) else value
 
     inputs = [{name: content(value) for name, value in case.inputs.items()} for case in cases]
-    return tuple(_digested(replace(case, inputs=values)) for case, values in zip(cases, inputs, strict=True))
+    return tuple(_with_digests(replace(case, inputs=values)) for case, values in zip(cases, inputs, strict=True))
 
 
 PDF: MediaType = "application/pdf"

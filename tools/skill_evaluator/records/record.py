@@ -10,23 +10,9 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
+from skill_evaluator import identifiers as ids
 from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import FrozenModel, json_text, read_json, refuse_newer, replace_text, validated
-from skill_evaluator.identifiers import (
-    CaseId,
-    Commit,
-    ComponentName,
-    Digest,
-    Label,
-    ModelId,
-    RunId,
-    ShardText,
-    Share,
-    Tier,
-    Usd,
-    VersionText,
-    is_baseline,
-)
 from skill_evaluator.library.config import IGNORABLE
 from skill_evaluator.library.prompts import DOCUMENT, TURNS
 from skill_evaluator.metrics.agreement import ArrayLengths, Stability
@@ -147,8 +133,8 @@ ANSWERED = (SCORED, UNPARSEABLE, "refused", "truncated")
 class CaseAccuracy(FrozenModel):
     """The mean of a metric over the n scored replicates of a case. `strict_mean` counts unreadable outputs as 0."""
 
-    mean: Share | None
-    strict_mean: Share | None
+    mean: ids.Share | None
+    strict_mean: ids.Share | None
     n: NonNegativeInt
 
 
@@ -165,10 +151,10 @@ class CheckRecord(FrozenModel):
     Checks with equal digests are the same check, even if ids, weights or tiers differ.
     """
 
-    digest: Digest
-    scores: list[Share | None]
+    digest: ids.Digest
+    scores: list[ids.Share | None]
     weight: float = Field(default=1.0, exclude_if=lambda weight: weight == 1.0)
-    tier: Tier | None = LATER
+    tier: ids.Tier | None = LATER
     judged: bool = Field(default=False, exclude_if=lambda judged: not judged)
 
 
@@ -185,11 +171,11 @@ class CaseRecord(FrozenModel):
     the turns. Checks are also fields, as `checks.<id>`. `amounts` has the mean tokens, cost and latency of an output.
     """
 
-    case_id: CaseId
+    case_id: ids.CaseId
     accuracy: dict[str, CaseAccuracy]
     reproducibility: dict[str, float | None]
     failures: dict[str, NonNegativeInt]
-    digest: Digest
+    digest: ids.Digest
     outcomes: list[str]
     replicates: dict[str, list[float | None]]
     fields: dict[str, FieldCount]
@@ -197,7 +183,7 @@ class CaseRecord(FrozenModel):
     arrays: dict[str, ArrayLengths] = {}
     exact: NonNegativeInt | None = None
     checks: dict[str, CheckRecord] = Field(default={}, exclude_if=lambda checks: not checks)
-    parts: dict[str, Digest] = Field(default={}, exclude_if=lambda parts: not parts)
+    parts: dict[str, ids.Digest] = Field(default={}, exclude_if=lambda parts: not parts)
     amounts: dict[str, CaseAmount] = Field(default={}, exclude_if=lambda amounts: not amounts)
 
     @property
@@ -311,21 +297,21 @@ class CaseRow(FrozenModel):
     `reproducibility`: the agreement of its outputs, or None if it is undefined.
     """
 
-    case_id: CaseId
-    accuracy: dict[str, Annotated[Share | None, _extract("mean")]]
+    case_id: ids.CaseId
+    accuracy: dict[str, Annotated[ids.Share | None, _extract("mean")]]
     reproducibility: dict[str, float | None]
 
 
 class _Run(FrozenModel):
-    run_id: RunId
-    timestamp: Label
-    skill: ComponentName
-    skill_version: VersionText
-    prompt_commit: Commit | None
-    dataset_commit: Commit | None
-    model_id: ModelId
+    run_id: ids.RunId
+    timestamp: ids.Label
+    skill: ids.ComponentName
+    skill_version: ids.VersionText
+    prompt_commit: ids.Commit | None
+    dataset_commit: ids.Commit | None
+    model_id: ids.ModelId
     served_model: Served
-    provider: Label
+    provider: ids.Label
     replicates: NonNegativeInt
 
 
@@ -336,27 +322,27 @@ class Row(_Run):
     Reproducibility values are strict means.
     """
 
-    shard: ShardText | None = None
-    scenario: Label | None = None
-    beside: RunId | None = None
+    shard: ids.ShardText | None = None
+    scenario: ids.Label | None = None
+    beside: ids.RunId | None = None
     n_cases: NonNegativeInt
     planned: NonNegativeInt
     scored: NonNegativeInt
-    coverage: Share
+    coverage: ids.Share
     complete: bool
-    usable: Share | None = None
+    usable: ids.Share | None = None
     stopped: str | None = None
     primary_metric: str
     accuracy: dict[str, RowAccuracy]
     reproducibility: dict[str, Annotated[float | None, _extract("strict_mean")]]
     failures: dict[str, NonNegativeInt]
     tokens: Annotated[Tokens, AfterValidator(_without_cache_counts)]
-    cost_usd: Usd | None
+    cost_usd: ids.Usd | None
     latency_s: Latency
-    digests: Annotated[dict[str, Digest], AfterValidator(short_digests)]
-    evaluator_version: Label
+    digests: Annotated[dict[str, ids.Digest], AfterValidator(short_digests)]
+    evaluator_version: ids.Label
     scorer_version: NonNegativeInt = 1
-    digest: Digest | None = None
+    digest: ids.Digest | None = None
     per_case: list[CaseRow]
 
     def as_json(self) -> dict[str, Any]:
@@ -374,15 +360,15 @@ class Record(_Run):
     """
 
     seed: int | None
-    shard: ShardText | None
-    scenario: Label | None = None
-    beside: RunId | None = None
+    shard: ids.ShardText | None
+    scenario: ids.Label | None = None
+    beside: ids.RunId | None = None
     n_cases: NonNegativeInt
     planned: NonNegativeInt
     scored: NonNegativeInt
-    coverage: Share
+    coverage: ids.Share
     complete: bool
-    usable: Share | None = LATER
+    usable: ids.Share | None = LATER
     stopped: str | None
     primary_metric: str
     accuracy: dict[str, Summary]
@@ -395,11 +381,11 @@ class Record(_Run):
     reasons: dict[str, NonNegativeInt]
     retries: NonNegativeInt | None
     tokens: Tokens
-    cost_usd: Usd | None
+    cost_usd: ids.Usd | None
     latency_s: Latency
     settings: ModelSettings | None
-    digests: dict[str, Digest]
-    evaluator_version: Label
+    digests: dict[str, ids.Digest]
+    evaluator_version: ids.Label
     scorer_version: NonNegativeInt = 1
     schema_version: PositiveInt = RECORD_VERSION
     draft: bool = False
@@ -409,7 +395,7 @@ class Record(_Run):
     judged: JudgedChecks | None = LATER
     transport: Literal["direct", "batch"] = Field(default="direct", exclude_if=lambda transport: transport == "direct")
     faults: list[FailedCalls] = Field(default=[], exclude_if=lambda faults: not faults)
-    not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
+    not_applicable: dict[ids.CaseId, ids.Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
     left_out: list[str] = Field(default=[], exclude_if=lambda lines: not lines)
     per_case: list[CaseRecord]
 
@@ -421,7 +407,7 @@ class Record(_Run):
     @property
     def is_baseline(self) -> bool:
         """Whether the run is the interleaved baseline of a candidate's run."""
-        return is_baseline(self.run_id, self.beside)
+        return ids.is_baseline(self.run_id, self.beside)
 
     @property
     def has_row(self) -> bool:

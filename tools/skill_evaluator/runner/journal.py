@@ -15,6 +15,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from skill_evaluator import __version__
+from skill_evaluator import identifiers as ids
 from skill_evaluator.display import visible
 from skill_evaluator.errors import LeaderboardError, RunError, StorageError
 from skill_evaluator.files import (
@@ -26,20 +27,6 @@ from skill_evaluator.files import (
     read_lines,
     replace_text,
     validated,
-)
-from skill_evaluator.identifiers import (
-    CaseId,
-    Commit,
-    ComponentName,
-    Digest,
-    Label,
-    ModelId,
-    ReplicateCount,
-    RunId,
-    ShardText,
-    Timestamp,
-    VersionText,
-    invocation_of,
 )
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
@@ -68,33 +55,33 @@ Transport = Literal["direct", "batch"]  # single calls, or batches (see batches.
 class RunPlan(FrozenModel):
     """The planned calls of a model: `replicates` calls for each case of a component or shard."""
 
-    skill: ComponentName
-    skill_version: VersionText
-    model_id: ModelId
-    provider: Label
-    shard: ShardText | None = None
-    replicates: ReplicateCount
+    skill: ids.ComponentName
+    skill_version: ids.VersionText
+    model_id: ids.ModelId
+    provider: ids.Label
+    shard: ids.ShardText | None = None
+    replicates: ids.ReplicateCount
     seed: int
-    cases: dict[CaseId, Digest]
+    cases: dict[ids.CaseId, ids.Digest]
     inputs: UsedInputs = (DOCUMENT,)  # inputs that the prompt uses
     # the cases of the component that the model is not called with: the reason by case id
-    not_applicable: dict[CaseId, Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
-    digests: dict[str, Digest]  # prompt, schema, scenario and model settings
+    not_applicable: dict[ids.CaseId, ids.Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
+    digests: dict[str, ids.Digest]  # prompt, schema, scenario and model settings
 
 
 class Manifest(RunPlan):
     """The plan of one run, saved in the run folder."""
 
-    run_id: RunId
-    created: Timestamp
+    run_id: ids.RunId
+    created: ids.Timestamp
     selection: tuple[str, ...] = ()
-    scenario: Label | None = None
-    beside: RunId | None = None  # the run whose calls are interleaved with those of this run
+    scenario: ids.Label | None = None
+    beside: ids.RunId | None = None  # the run whose calls are interleaved with those of this run
     role: Role | None = None  # set if the version is recorded: the interleaved baseline, or a rerun
-    prompt_commit: Commit | None = None  # the commit of a recorded version
-    audit: RunId | None = None  # if set, case ids are `<benchmark>/<scenario>/<case>`
-    judging: RunId | None = None  # the judge run; if set, the cases are the judge's questions
-    evaluator_version: Label
+    prompt_commit: ids.Commit | None = None  # the commit of a recorded version
+    audit: ids.RunId | None = None  # if set, case ids are `<benchmark>/<scenario>/<case>`
+    judging: ids.RunId | None = None  # the judge run; if set, the cases are the judge's questions
+    evaluator_version: ids.Label
     draft: bool = False  # has no leaderboard row and is never a baseline
     transport: Transport = Field(default="direct", exclude_if=lambda transport: transport == "direct")
     server: Server | None = LATER  # `server` and `in_flight` are set during the run
@@ -211,8 +198,8 @@ def find_runs(results_dir: Path, name: str, skill: str) -> list[tuple[Path, Mani
         unfinished = [folder for folder, _ in runs if is_unfinished(folder)]
         if not unfinished:
             raise RunError(f"no unfinished run of '{skill}' in {results_dir} to resume; run without --resume")
-        name = invocation_of(unfinished[-1].name)
-    matching = [run for run in runs if name in (run[0].name, invocation_of(run[0].name))]
+        name = ids.invocation_of(unfinished[-1].name)
+    matching = [run for run in runs if name in (run[0].name, ids.invocation_of(run[0].name))]
     if not matching:
         raise RunError(f"no run '{name}' of '{skill}' in {results_dir} to resume")
     return matching

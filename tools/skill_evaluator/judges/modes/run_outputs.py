@@ -10,18 +10,9 @@ from pathlib import Path
 
 from pydantic import Field
 
+from skill_evaluator import identifiers as ids
 from skill_evaluator.errors import JudgeError, LeaderboardError, RunError
 from skill_evaluator.files import StrictModel, json_text, read_versioned, replace_text
-from skill_evaluator.identifiers import (
-    CaseId,
-    ComponentName,
-    Digest,
-    ModelId,
-    RunId,
-    Timestamp,
-    VersionText,
-    is_file_name,
-)
 from skill_evaluator.judges.modes.regression import RegressionItem, RegressionResults
 from skill_evaluator.judges.modes.results import ModeResults
 from skill_evaluator.judges.prompting.criteria import NamedRubric
@@ -42,8 +33,8 @@ NOT_APPLICABLE = "not applicable to the model"  # skipped by plan, so no review 
 class PinnedOutput(StrictModel):
     """One output of a model, with the digests of its case and of its text."""
 
-    case: Digest
-    digest: Digest
+    case: ids.Digest
+    digest: ids.Digest
     text: str
 
 
@@ -51,25 +42,25 @@ class PinnedRun(StrictModel):
     """The run whose outputs are pinned, with its digests of prompt, schema and settings."""
 
     pinned_version: int = PINNED_VERSION
-    skill: ComponentName
-    skill_version: VersionText
-    model_id: ModelId
-    run_id: RunId
-    created: Timestamp
-    digests: dict[str, Digest]
+    skill: ids.ComponentName
+    skill_version: ids.VersionText
+    model_id: ids.ModelId
+    run_id: ids.RunId
+    created: ids.Timestamp
+    digests: dict[str, ids.Digest]
 
 
 class PinnedOutputs(PinnedRun):
     """The pinned outputs of one run: the first output of each selected case."""
 
-    outputs: dict[CaseId, PinnedOutput] = Field(min_length=1)
+    outputs: dict[ids.CaseId, PinnedOutput] = Field(min_length=1)
 
 
 class PinReport(PinnedRun):
     """The JSON output of `judge pin`: the file it wrote, and the cases whose outputs it contains."""
 
     path: str
-    cases: list[CaseId]
+    cases: list[ids.CaseId]
 
 
 def _counted(reasons: Mapping[str, str]) -> str:
@@ -93,7 +84,7 @@ def judged_words(results: ModeResults, components: Path) -> str:
 
 def _run_title(run_id: str, components: Path) -> tuple[str, str]:
     """Return the version and the model of a run. If its files are not found, its id takes the place of the version."""
-    name = run_id if is_file_name(run_id) else ""  # no pattern
+    name = run_id if ids.is_file_name(run_id) else ""  # no pattern
     run: Manifest | Record | None = None
     for path in components.glob(f"*/evals/results/{name}/{MANIFEST}"):
         with suppress(RunError):

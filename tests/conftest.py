@@ -24,7 +24,7 @@ SLOW = {"local_model", "act", "browser", "node", "faults", "pages", "simulation"
 # What somebody's shell has set must not change what a test says: a key, a proxy, a language, a width, a time zone.
 _OF_A_MACHINE = re.compile(
     r"(?i:.*_(KEY|TOKEN|BASE_URL|PROXY))|(ANTHROPIC|AWS|AZURE|GIT|GITHUB|GOOGLE|LC|OPENAI)_.*"
-    r"|.*COLOR|COLUMNS|LINES|LANG(UAGE)?|TZ"
+    r"|.*COLOR|COLUMNS|LINES|LANG(UAGE)?|TTY_.*|TZ"
 )
 _NOBODYS = {"LANG": "C.UTF-8", "TZ": "UTC", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
 

@@ -160,7 +160,7 @@ class Library:
             watch: Receives the progress of the calls; default: no output.
 
         Returns:
-            The finished runs, the verdict on the new version and the ranking of its models.
+            The finished runs with interleaved baselines, the verdict on the new version and the ranking of its models.
         """
         return evaluate_and_report(request_of(EvaluationRequest, locals()), watch or no_progress)
 

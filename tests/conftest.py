@@ -22,7 +22,10 @@ UNIT = ("comparing", "evaluation", "judges", "metrics", "parsing", "records", "r
 SLOW = {"local_model", "act", "browser", "node", "faults", "pages", "simulation", "unchanged"}
 
 # What somebody's shell has set must not change what a test says: a key, a proxy, a language, a width, a time zone.
-_OF_A_MACHINE = re.compile(r"(?i:.*_(KEY|TOKEN|BASE_URL|PROXY))|(GIT(HUB)?|LC)_.*|.*COLOR|COLUMNS|LINES|LANG(UAGE)?|TZ")
+_OF_A_MACHINE = re.compile(
+    r"(?i:.*_(KEY|TOKEN|BASE_URL|PROXY))|(ANTHROPIC|AWS|AZURE|GIT|GITHUB|GOOGLE|LC|OPENAI)_.*"
+    r"|.*COLOR|COLUMNS|LINES|LANG(UAGE)?|TTY_.*|TZ"
+)
 _NOBODYS = {"LANG": "C.UTF-8", "TZ": "UTC", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
 
 # No deadline: a busy machine is not a defect. CI tries the same examples every time, so that a change is blamed only

@@ -6,6 +6,7 @@ import datetime
 import inspect
 import json
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -402,6 +403,20 @@ def test_library_returns_what_the_commands_print() -> None:
     assert library.mutate("receipts", model="example-small", dry_run=True).calls > 0
     with pytest.raises(SkillEvaluatorError, match="did you mean 'receipts'"):
         library.compare("receipt")
+
+
+@pytest.mark.usefixtures("demo")
+def test_evaluation_keeps_the_signal_handlers_of_the_program() -> None:
+    def handler(*_: object) -> None: ...
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        Library().try_("receipts", replicates=2, models="example-small")
+        assert [signal.getsignal(number) for number in numbers] == [handler, handler]
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
 @pytest.mark.usefixtures("demo")

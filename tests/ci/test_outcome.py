@@ -6,6 +6,7 @@ import pytest
 from skill_evaluator.ci.plan import Outcome, RunOutcome, Status, read_outcome
 from skill_evaluator.errors import PlanError
 from skill_evaluator.files import json_text
+from skill_evaluator.library.config import Policy
 
 from tests.ci.test_plan import PLAN
 
@@ -24,6 +25,13 @@ def outcome(*runs: RunOutcome) -> Outcome:
 )
 def test_outcome_with_skipped_runs_is_complete(statuses: list[Status], complete: bool) -> None:
     assert outcome(*map(run, statuses)).complete is complete
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code"), [(["complete", "skipped"], 0), (["complete", "incomplete"], 4), (["missing"], 4)]
+)
+def test_report_of_unfinished_runs_exits_with_4(statuses: list[Status], code: int) -> None:
+    assert outcome(*map(run, statuses)).exit_code(Policy()) == code
 
 
 def test_runs_without_results_are_missing_with_all_their_calls(tmp_path: Path) -> None:

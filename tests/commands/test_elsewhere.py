@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from tests.support.git import IDENTITY, git
-from tests.support.library import SCRIPT, SKILL, comparable, read
+from tests.support.library import SCRIPT, SKILL, Library, comparable, read
 from tests.support.pipeline import Pipeline
 
 pytestmark = pytest.mark.pages
@@ -133,6 +133,22 @@ def test_cron_job_evaluates_pushed_versions(pipeline: Pipeline) -> None:
     git(pipeline.checkout, "push", "-q", "origin", "main")
     finish(start(host, "bash", str(CRON), str(host), str(work)))
     assert sorted(row["skill_version"] for row in pipeline.rows()) == ["1.0.0", "1.0.0", "1.1.0", "1.1.0"]
+
+
+def test_steps_after_a_plan_run_as_printed_in_the_same_clone(pipeline: Pipeline) -> None:
+    Library(pipeline.checkout).settings()  # every run is whole, with no shards
+    pipeline.commit()
+    git(pipeline.checkout, "push", "-q", pipeline.origin.as_uri(), "main")
+    here, results = machine(pipeline, "here"), pipeline.root / "results"
+    pipeline.run("ci", "plan", "--base", "0", folder=here)
+    finish(start(here, "bash", str(PART), "plan.json", str(results), "1/1"))
+    collected = pipeline.run("ci", "collect", str(results), folder=here)
+    assert collected.code == 0
+    assert pipeline.run("ci", "publish", folder=here).code == 0
+    steps = re.findall("`(git pull .*?)`", collected.out)
+    assert len(steps) == 2
+    for step in steps:
+        finish(start(here, "bash", "-c", step))
 
 
 def test_gitlab_pipeline_records_pushed_versions(pipeline: Pipeline) -> None:

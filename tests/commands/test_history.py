@@ -5,6 +5,7 @@ import json
 import jsonschema
 import pytest
 from skill_evaluator.api.schemas import schema_text
+from skill_evaluator.verdicts.sizing import can_show
 
 from tests.support.library import SKILL, Ended, Library
 from tests.support.records import Score, a_run, keep
@@ -54,6 +55,12 @@ def test_history_names_regressions_first(recorded: Library) -> None:
         "1.10.0 0.515 ▼ 0.715 =",
         "2.0.0 0.515 ▼ 0.915 ▲",
     ]
+
+
+def test_first_version_shows_the_detectable_drop(library: Library) -> None:
+    keep(library, a_run("1.0.0", 1, cases(0.8)))
+    assert f"nothing to compare with yet; {can_show(len(cases(0.8)))}\n" in history(library).out
+    assert f"how sure: {can_show(len(cases(0.8)))}\n" in library.call("compare", SKILL).out
 
 
 def test_json_validates_against_its_schema(recorded: Library) -> None:

@@ -67,12 +67,10 @@ def test_init_writes_a_component_that_lints_plans_and_evaluates(root: Path) -> N
     done = skill_evaluator(root, "init", "--name", "invoices")
     assert (done.code, done.err) == (0, "")
     case = Path("fixtures", "invoices", "cases", "stationer")
+    names = "CHANGELOG.md", "evals/datasets.json", "prompt.md", "schema.json"
     assert {place for place, content in tree(root).items() if content is not None} == {
         *(".gitignore", ".evaluator/models.yaml", ".evaluator/settings.yaml"),
-        *(
-            f"components/invoices/{name}"
-            for name in ("CHANGELOG.md", "evals/datasets.json", "prompt.md", "schema.json")
-        ),
+        *(f"components/invoices/{name}" for name in names),
         *(f"{case}/{name}" for name in ("document.md", "ground_truth.json")),
     }
     linted = skill_evaluator(root, "lint", "--format", "json")
@@ -82,9 +80,8 @@ def test_init_writes_a_component_that_lints_plans_and_evaluates(root: Path) -> N
     git(root, "add", "-A")
     git(root, "commit", "-qm", "start")
     planned = skill_evaluator(root, "ci", "plan", f"--base={'0' * 40}", "--format", "json")
-    assert [(entry["id"], entry["key_variable"]) for entry in planned.json["runs"]] == [
-        ("invoices@smollm2-135m-instruct", "")
-    ]
+    (entry,) = planned.json["runs"]
+    assert (entry["id"], entry["key_variable"]) == ("invoices@smollm2-135m-instruct", "")
 
     text = (root / case / "ground_truth.json").read_text()
     answers = [json.dumps({"case_id": case.name, "replicate": index, "text": text}) for index in range(2)]

@@ -11,11 +11,12 @@ from skill_evaluator.evaluation import pipeline
 
 from tests.commands.terminal import typed_on_terminal
 from tests.support.chat_server import Asked, ChatServer, Reply, varied
-from tests.support.library import SCRIPT, SKILL, Ended, Library, ended, only_journal, read, wait_until
+from tests.support.library import SCRIPT, SKILL, Ended, Library, ended, only_journal, read, start, wait_until
 
 pytestmark = pytest.mark.faults
 
 LONG = 60.0
+PYTHONPATH = {"PYTHONPATH": str(SCRIPT.parent)}
 
 
 def _slow(asked: Asked) -> Reply:
@@ -96,6 +97,21 @@ def test_interrupt_of_the_scoring_prints_the_command_that_resumes(served: Librar
     assert (stopped.code, server.requests, served.rows()) == (130, 6, [])
     assert served.call(*stopped.to_go_on()).code == 0
     assert (server.requests, served.rows()[0]["scored"]) == (6, 6)
+
+
+@pytest.mark.parametrize(("command", "hint"), [("evaluate", "to continue: "), ("mutate", "the same command resumes")])
+def test_sigterm_while_scoring_prints_how_to_resume(command: str, hint: str, served: Library) -> None:
+    prompt = served.component / "prompt.md"
+    served.write(str(prompt.relative_to(served.root)), prompt.read_text() + "\n- Copy the title.\n")
+    served.write(f"components/{SKILL}/evals/checks.py", "import time\ndef slow(text, context):\n    time.sleep(9)\n")
+    served.write(f"components/{SKILL}/evals/datasets.json", {"datasets": [{"checks": [{"python": "checks.py:slow"}]}]})
+    with start(served.root, "-m", "skill_evaluator", command, SKILL, "-n", "2", env=PYTHONPATH) as process:
+        assert process.stderr is not None
+        assert any("answered, 0 failed" in line for line in process.stderr)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGTERM)
+        stopped = ended(process)
+    assert (stopped.code, stopped.err.startswith(hint)) == (130, True), stopped.err
 
 
 @pytest.mark.local_model

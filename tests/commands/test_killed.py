@@ -21,7 +21,7 @@ pytestmark = pytest.mark.faults
 KILLS = 5
 REPLICATES = 15
 IN_FLIGHT = 3
-EXIT_CODES = {signal.SIGKILL: (-signal.SIGKILL, 0), signal.SIGTERM: (-signal.SIGTERM, 4, 0)}
+EXIT_CODES = {signal.SIGKILL: (-signal.SIGKILL, 0), signal.SIGTERM: (-signal.SIGTERM, 130, 4, 0)}
 
 
 def saved_outputs(library: Library) -> dict[Key, str]:

@@ -1,6 +1,5 @@
 """`lint`: the comparison of every field, the problems of every component, and hints."""
 
-import shutil
 from collections.abc import Mapping
 from typing import Any
 
@@ -92,20 +91,8 @@ def test_invalid_case_is_named_with_its_file(library: Library) -> None:
 
 
 def test_lint_is_refused_without_a_component(library: Library) -> None:
-    assert library.call("lint", "--components", "fixtures").refuses(
-        "fixtures holds no component; add fixtures/<name>/prom"
-    )
-
-    assert library.call("lint", "--components", "nowhere").refuses("run this in the root of your library")
-
-
-def test_hint_names_a_component_without_ground_truths_and_checks(library: Library) -> None:
-    shutil.rmtree(library.root / "fixtures" / SKILL / "cases")
-    library.lines(f"fixtures/{SKILL}/cases.jsonl", {"id": "a", "document": "d", "ground_thruth": {}})
-    hint = "whether values are right is not measured: no case has a ground truth or a check"
-    assert linted(library)["hints"] == [hint]
-    library.lines(f"fixtures/{SKILL}/cases.jsonl", {"id": "a", "document": "d", "checks": [{"contains": "x"}]})
-    assert linted(library)["hints"] == []
+    for folder, problem in (("fixtures", "holds no component; add fixtures/<name>/"), ("none", "is not a folder; run")):
+        assert library.call("lint", "--components", folder).refuses(f"{folder} {problem}")
 
 
 def hinted(library: Library) -> list[str]:
@@ -120,6 +107,9 @@ def test_hint_says_what_few_cases_can_detect(library: Library) -> None:
         library.case(f"more-{index}", order(index))
     assert linted(library)["hints"] == []
     assert library.call("lint").out.endswith("\nno problem in 1 component\n")
+    for path in library.root.glob(f"fixtures/{SKILL}/cases/*/ground_truth.json"):
+        path.unlink()
+    assert linted(library)["hints"][-1].endswith("not measured: no case has a ground truth or a check")
 
 
 def test_hint_names_texts_that_are_dates_or_amounts(library: Library) -> None:
@@ -172,12 +162,7 @@ def test_unknown_names_in_the_policy_are_problems(library: Library) -> None:
     own = {"critical_cases": ["alpah"], "fields": {"titel": {"tier": "critical"}}, "metrics": {"exact_mach": {}}}
     library.settings(policy={"components": {SKILL: own, "notice-extracton": {}}, "judge": {"trusted": ["recordde"]}})
     linted = library.call("lint")
-    meant = {
-        "alpah": "alpha",
-        "titel": "title",
-        "notice-extracton": SKILL,
-        "recordde": "recorded",
-    }
+    meant = {"alpah": "alpha", "titel": "title", "notice-extracton": SKILL, "recordde": "recorded"}
     for wrong, right in (meant | {"exact_mach": "exact_match"}).items():
         assert f"'{wrong}' does not exist (did you mean '{right}'?)" in linted.out + linted.err
     assert linted.code == 2

@@ -18,6 +18,7 @@ from skill_evaluator.providers.base import Completion, Provider, Request, Usage
 from skill_evaluator.providers.structured import output_of
 
 from tests.support.http_server import Received
+from tests.support.library import wait_until
 from tests.support.vendor_dialects import DIALECTS, PLAIN, SCHEMA, merged
 from tests.support.vendor_server import (
     Answer,
@@ -257,5 +258,5 @@ def test_close_leaves_no_connection(server: VendorServer) -> None:
 
     for vendor in VENDORS:
         assert asyncio.run(ask_twice(vendor)) > 0, vendor
-        assert server.wait_until_nobody_is_connected() == 0, vendor
+        wait_until(lambda: server.connections == 0)
     gc.collect()  # what was left open would warn here, and warnings are errors

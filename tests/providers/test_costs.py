@@ -3,13 +3,14 @@
 The bodies are as each vendor sends them; the expected costs are calculated from the price list by hand.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from skill_evaluator.library.config import Model, Price
+from skill_evaluator.library.config import Model, Params, Price
 from skill_evaluator.library.prompts import dialogue
 from skill_evaluator.providers import PROVIDERS
 from skill_evaluator.providers.base import Usage
@@ -100,17 +101,27 @@ prices = st.builds(
 said = st.none() | st.integers(-5, 3_000) | st.sampled_from([True, 1.5, "7", 10**15])
 
 
+FOR_AN_HOUR: Mapping[str, Any] = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+
+
 @given(
-    prices, st.integers(0, 2_000), st.integers(0, 500), st.fixed_dictionaries(dict.fromkeys(PARTS, said)), st.booleans()
+    prices,
+    st.integers(0, 2_000),
+    st.integers(0, 500),
+    st.fixed_dictionaries(dict.fromkeys(PARTS, said)),
+    st.booleans(),
+    st.sampled_from([{}, FOR_AN_HOUR]),
 )
-@example(Price(input=3, output=15, cache_write=3.75), 2_000, 500, dict.fromkeys(PARTS[:2], 2_000), False)
+@example(Price(input=3, output=15, cache_write=3.75), 2_000, 500, dict.fromkeys(PARTS[:2], 2_000), False, {})
+@example(Price(input=3, output=15), 2_000, 500, dict.fromkeys(PARTS[1:], 2_000), False, FOR_AN_HOUR)
 def test_maximum_cost_covers_every_count_of_cached_tokens(
-    price: Price, given_tokens: int, written: int, parts: dict[str, Any], batch: bool
+    price: Price, given_tokens: int, written: int, parts: dict[str, Any], batch: bool, extra: dict[str, Any]
 ) -> None:
-    """All but a write for an hour, which nothing here asks for."""
-    counted = Usage(input_tokens=given_tokens, output_tokens=written, batch=batch, **{**parts, PARTS[2]: None})
+    hour = {} if extra else {PARTS[2]: None}  # only params can request a cache for an hour
+    counted = Usage(input_tokens=given_tokens, output_tokens=written, batch=batch, **{**parts, **hour})
     billed = usage_cost(price, counted)
-    most = max_call_cost(price, 2_000, 500, batch=batch)
+    model = Model(id="m", provider="anthropic", params=Params(max_output_tokens=500, **extra))
+    most = max_call_cost(model, price, 2_000, batch=batch)
     assert billed is not None
     assert most is not None
     assert 0 <= billed <= most * (1 + 1e-9)

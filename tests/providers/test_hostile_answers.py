@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from skill_evaluator.library.config import SafetyLimits, Settings
 from skill_evaluator.providers.base import Completion, ProviderError, Usage
 
+from tests.support.library import wait_until
 from tests.support.vendor_dialects import DIALECTS, Answer, Json, Place
 from tests.support.vendor_server import Body, Endless, Malformed, Status, VendorServer, vendor_server
 from tests.support.vendors import VENDORS, any_json, ask, ask_and_fail, asking, entry, failure_of
@@ -106,7 +107,7 @@ def test_body_over_the_limit_is_an_output_without_text(server: VendorServer) -> 
             assert complete() == Completion(text="", stop_reason="too_large"), name
             assert complete().text == "fine", name
     assert len(server.received) == 2 * len(bodies)
-    assert server.wait_until_nobody_is_connected() == 0
+    wait_until(lambda: server.connections == 0)
     assert sum(bodies["without end"].sent) < 20_000_000  # what lay in the system's buffers
 
 

@@ -45,13 +45,7 @@ def test_key_is_removed_in_every_encoding(key: str) -> None:
         assert strike_out(f"<{spell(key)}>") == "<[redacted]>", name
 
 
-@given(
-    key=keys,
-    before=st.text(max_size=7),
-    after=st.text(max_size=7),
-    urlsafe=st.booleans(),
-    padded=st.booleans(),
-)
+@given(key=keys, before=st.text(max_size=7), after=st.text(max_size=7), urlsafe=st.booleans(), padded=st.booleans())
 def test_key_in_base64_is_removed_at_any_offset(key: str, before: str, after: str, urlsafe: bool, padded: bool) -> None:
     around = encoded(before + key + after, urlsafe=urlsafe, padded=padded)
     alone = encoded(key, urlsafe=urlsafe, padded=padded)

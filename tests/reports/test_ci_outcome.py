@@ -97,6 +97,26 @@ def test_summary_accounts_for_every_call() -> None:
     assert "Nothing was to be evaluated." in outcome_page(outcome()).markdown()
 
 
+@pytest.mark.parametrize(
+    ("draft", "made", "expected"),
+    [
+        (
+            True,
+            run(skill="new"),
+            "- new: there is no lower version to compare with; next: merge, nothing is in the way",
+        ),
+        (
+            True,
+            nothing(status="missing"),
+            "- a: nothing was measured; next: run the missing calls of m: re-run the jobs",
+        ),
+        (False, nothing(status="missing"), "- a: nothing was measured; next: run the missing calls of m: re-run the"),
+    ],
+)
+def test_component_without_verdict_has_a_next_step(draft: bool, made: RunOutcome, expected: str) -> None:
+    assert expected in outcome_page(outcome(made).model_copy(update={"draft": draft})).markdown()
+
+
 @cache
 def compared(skill: str, *scores: float, fields_each: int = 40) -> tuple[list[RunOutcome], ComparisonResult]:
     """Return the runs and comparison of a component whose models scored 0.9 before and now have these scores."""
@@ -144,7 +164,7 @@ def test_comment_has_conclusions_first_and_collapses_figures() -> None:
         "<details>",
         "<summary>Unchanged",
         "= better 1.0.0: unchanged",
-        "next: run the missing calls of m; otherwise nothing is in the way",
+        "that `ci collect` prints; otherwise nothing is in the way",
         "<summary>Every run",
     )
     places = [page.index(part) for part in parts]
@@ -155,15 +175,11 @@ def test_comment_has_conclusions_first_and_collapses_figures() -> None:
 
 
 def test_unreadable_run_has_no_missing_calls() -> None:
-    prose = run(status="incomplete", scored=0, failed={"unparseable": 60})
-    page = outcome_page(outcome(prose)).markdown()
-    assert "; next: change the prompt or models.yaml, then run `git pull && skill-evaluator evaluate a`\n" in page
-    lost = run(status="incomplete", scored=0, failed={"unparseable": 59, "timeout": 1})
-    assert "; next: run the missing calls of m (reasons below)\n" in outcome_page(outcome(lost)).markdown()
     runs, verdict = compared("a", 0.2)
-    for made, step in (([*runs, prose], "look at field"), ([*runs, lost], "run the missing calls of m; otherwise")):
-        page = outcome_page(outcome(*made).model_copy(update={"verdicts": [verdict]})).markdown()
-        assert f"next: {step}" in page
+    for failed, missing in (({"unparseable": 60}, False), ({"unparseable": 59, "timeout": 1}, True)):
+        one = run(status="incomplete", scored=0, failed=failed)
+        made = outcome(one), outcome(*runs, one).model_copy(update={"verdicts": [verdict]})
+        assert ["next: run the missing calls" in outcome_page(each).markdown() for each in made] == [missing] * 2
 
 
 def test_long_lists_of_runs_and_fields_are_cut_with_a_count() -> None:

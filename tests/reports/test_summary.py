@@ -269,19 +269,20 @@ def test_external_names_add_no_line_to_the_conclusion() -> None:
 
 def test_conclusion_on_first_run_names_the_detectable_drop() -> None:
     record = a_record({name: [0.9, 0.8] for name in "abcd"}, skill="receipts")
-    unlabelled = conclude_first(record, HERE, is_recorded=True)
+    unlabelled = conclude_first(record, HERE)
     assert unlabelled.sure == "field_level_f1 is not measured, because no case has a ground truth for it"
     score = {"field_level_f1": CaseAccuracy(mean=0.85, strict_mean=0.85, n=2)}
     labelled = [case.model_copy(update={"accuracy": score}) for case in record.per_case[:3]]
     record = record.model_copy(update={"per_case": [*labelled, record.per_case[3]]})
-    assert lines_of(conclude_first(record, HERE, is_recorded=True, ship="to ship: 1.0.0 with m")) == [
+    assert lines_of(conclude_first(record, HERE, "to ship: 1.0.0 with m")) == [
         "receipts 1.0.0: measured on 4 cases; no lower version has a complete run to compare it with",
         f"how sure: {can_show(3)}",
         "to ship: 1.0.0 with m",
         "next: change the prompt and compare it with this run: `skill-evaluator try receipts`",
     ]
-    not_recorded = conclude_first(record, HERE, is_recorded=False)
-    assert not_recorded.next == "record a baseline for later versions: `skill-evaluator evaluate receipts`"
+    not_recorded = Reader(outputs={}, record_step="record a baseline")
+    assert conclude_first(record, not_recorded).next == "record a baseline"
+    assert conclude(compared(GOOD, GOOD), not_recorded).next == "record a baseline"
 
 
 def test_next_step_of_first_run_that_scored_0_shows_its_outputs() -> None:
@@ -289,7 +290,7 @@ def test_next_step_of_first_run_that_scored_0_shows_its_outputs() -> None:
     zero = record.accuracy["field_level_f1"].model_copy(update={"strict_mean": 0.0})
     record = record.model_copy(update={"accuracy": {"field_level_f1": zero}})
     reader = Reader(outputs={record.run_id: "run"})
-    assert lines_of(conclude_first(record, reader, is_recorded=True, ship="to ship: 1.0.0 with m")) == [
+    assert lines_of(conclude_first(record, reader, "to ship: 1.0.0 with m")) == [
         "receipts 1.0.0: measured on 3 cases; no lower version has a complete run to compare it with",
         "field_level_f1 is 0 in every case, so no later version can be worse",
         "next: compare the outputs with the ground truth: `skill-evaluator explain run --case a`",
@@ -308,7 +309,7 @@ def test_incomplete_run_has_version_to_ship_but_no_verdict() -> None:
     record = a_record(GOOD, skill="receipts").model_copy(
         update={"complete": False, "stopped": "max_calls: --max-calls is used up"}
     )
-    assert lines_of(conclude_first(record, HERE, is_recorded=False, ship="to ship: 1.0.0 with m")) == [
+    assert lines_of(conclude_first(record, HERE, "to ship: 1.0.0 with m")) == [
         f"{record.skill} {record.skill_version}: not measured on {record.n_cases} cases, so this run has no verdict",
         f"{record.scored} of {record.planned} outputs are scored; stopped by max_calls: --max-calls is used up",
         "to ship: 1.0.0 with m",

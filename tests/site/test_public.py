@@ -61,13 +61,7 @@ def built(library: Library, documents: bool) -> tuple[Path, str]:
     return site, unescape("\n".join(path.read_text("utf-8") for path in files))
 
 
-REGRESSED = {
-    "before": "1.0.0",
-    "verdict": "regressed",
-    "difference": None,
-    "ci95": None,
-    "q": None,
-}
+REGRESSED = {"before": "1.0.0", "verdict": "regressed", "difference": None, "ci95": None, "q": None}
 
 
 def test_private_names_are_removed_from_reasons(measured: Library) -> None:

@@ -8,7 +8,6 @@ The first part of a path names the dialect (`address_of`); any other address is 
 import json
 import re
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -146,13 +145,6 @@ class VendorServer(Server):
             asked.answer(behaviour)
         else:
             behaviour(asked)
-
-    def wait_until_nobody_is_connected(self, seconds: float = 20.0) -> int:
-        """Return how many connections are still open after at most that long."""
-        deadline = time.monotonic() + seconds
-        while self.connections and time.monotonic() < deadline:
-            time.sleep(0.005)
-        return self.connections
 
 
 def vendor_server() -> AbstractContextManager[VendorServer]:

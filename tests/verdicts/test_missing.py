@@ -99,33 +99,24 @@ def test_field_difference_is_within_its_bounds(cases: list[tuple[list[Planned], 
         assert found.worst <= fmean(after - before for before, after in rights) <= found.best
 
 
-def a_case(case_id: str, *scores: float | None, defined: bool = True, exact: int | None = 0) -> CaseRecord:
+def a_case(key: str, *scores: float | None, metric: str = METRIC, truth: bool = True, value: bool = True) -> CaseRecord:
     """A case as a run records it: it names the metrics that its ground truth has a value of."""
-    (case,) = a_record({case_id: [1.0] * len(scores)}).per_case
-    accuracy = {METRIC: CaseAccuracy(mean=None, strict_mean=None, n=0)} if defined else {}
-    return case.model_copy(update={"replicates": {METRIC: list(scores)}, "accuracy": accuracy, "exact": exact})
+    (case,) = a_record({key: [1.0] * len(scores)}).per_case
+    accuracy = {metric: CaseAccuracy(mean=None, strict_mean=None, n=0)} if truth and value else {}
+    scored = {"replicates": {metric: list(scores)}, "accuracy": accuracy, "exact": 0 if truth else None}
+    return case.model_copy(update=scored)
 
 
-def test_metric_without_a_true_value_is_undefined_and_named() -> None:
-    scored, silent = a_case("a", 1.0, 0.5), a_case("b", None, None, defined=False)
-    unlabelled = a_case("c", None, None, defined=False, exact=None)
-    missing = bounds_of([(case, case) for case in (scored, silent, unlabelled)], METRIC)
+@pytest.mark.parametrize(("metric", "reason"), [(METRIC, "no ground truth"), ("checks", "no check that counts")])
+def test_metric_without_a_true_value_is_undefined_and_named(metric: str, reason: str) -> None:
+    scored, silent = a_case("a", 1.0, 0.5, metric=metric), a_case("b", None, None, metric=metric, value=False)
+    unlabelled = a_case("c", None, None, metric=metric, truth=False)
+    missing = bounds_of([(case, case) for case in (scored, silent, unlabelled)], metric)
     assert missing is not None
     assert (missing.worst, missing.best) == pytest.approx((0.0, 0.0), abs=2e-6)
     assert (missing.n_cases, missing.lost) == (1, {})
-    assert missing.undefined == {"b": "the ground truth has no value for it", "c": "no ground truth"}
+    assert missing.undefined == {"b": "the ground truth has no value for it", "c": reason}
     assert missing.rests_on == 0.5  # a case without a ground truth cannot be scored
-
-
-def test_case_whose_checks_do_not_count_is_named() -> None:
-    case = a_case("a", 1.0, 1.0)
-    checks = {"replicates": {"checks": [1.0, 1.0]}, "accuracy": {"checks": case.accuracy[METRIC]}}
-    checked = case.model_copy(update=checks)
-    ignored = a_case("b", None, None, defined=False, exact=None)
-    missing = bounds_of([(checked, checked), (ignored, ignored)], "checks")
-    assert missing is not None
-    assert missing.undefined == {"b": "no check that counts"}
-    assert missing.rests_on == 1.0
 
 
 def test_metric_without_the_true_value_is_missing() -> None:
@@ -194,7 +185,7 @@ def test_missing_reasons_name_cases_and_bounds() -> None:
         "(case-0003: candidate 5 of 5 (5 provider_error) · case-0007: candidate 5 of 5 (5 timeout))"
     )
     cases = [(a_case(name, *scores),) * 2 for name, scores in (("a", (1.0,)), ("b", (1.0,)))]
-    silent = a_case("c", None, defined=False)
+    silent = a_case("c", None, value=False)
     missing = bounds_of([*cases, (silent, silent)], METRIC)
     assert missing is not None
     assert list(missing_reasons("f1", missing, 0.05, 0.9)) == [

@@ -49,13 +49,7 @@ class Forge:
             self.library.write(f".evaluator/{path.name}", "")  # all is installed that there is
         self.library.write(".gitignore", "plan.json\ncollected/\n")
         chat, api = _free_ports(2)
-        self.world: dict[str, Any] = {
-            "chat_port": chat,
-            "api_port": api,
-            "refused": {},
-            "comments": [],
-            "by_people": 0,
-        }
+        self.world: dict[str, Any] = {"chat_port": chat, "api_port": api, "refused": {}, "comments": [], "by_people": 0}
         subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", f"{root}/origin.git"], check=True)
         self.git("init", "--quiet", "--initial-branch=main")
         self.git("remote", "add", "origin", self.origin)

@@ -5,6 +5,7 @@ Only the module of the command that was typed is imported, so that help and dry 
 
 import errno
 import os
+import signal
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -93,6 +94,7 @@ _EXITS = {EXIT_OK: "success", EXIT_BUG: "internal error", EXIT_USER_ERROR: "inva
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command, by default that in sys.argv. Exit with 2 for invalid input, 1 for a bug, else with its code."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM ends a command as Ctrl-C does
     with inert_output():  # errors may quote control characters of the input
         sys.exit(_exit_code(list(sys.argv[1:] if arguments is None else arguments)))
 

@@ -176,11 +176,15 @@ def map_in_processes(
     if len(items) < _MIN_ITEMS or cores == 1 or not hasattr(os, "fork") or parent_process():
         yield from with_progress(map(work, items), len(items), label)
         return
-    _work[:] = [work]  # forked processes inherit it, and ignore Ctrl-C
-    ignore_interrupts = (signal.SIGINT, signal.SIG_IGN)
-    with ProcessPoolExecutor(cores, get_context("fork"), initializer=signal.signal, initargs=ignore_interrupts) as pool:
+    _work[:] = [work]  # forked processes inherit it
+    with ProcessPoolExecutor(cores, get_context("fork"), initializer=_leave_interrupts) as pool:
         chunk = min(8, 1 + len(items) // (16 * cores))  # small chunks balance the load
         yield from with_progress(pool.map(_done, items, chunksize=chunk), len(items), label)
+
+
+def _leave_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the pool ends its processes with SIGTERM
 
 
 def _done(item: Any) -> Any:

@@ -167,7 +167,7 @@ class Library:
             watch: Receives the progress of the calls; default: no output.
 
         Returns:
-            The finished runs, the verdict on the new version and the ranking of its models.
+            The finished runs with interleaved baselines, the verdict on the new version and the ranking of its models.
         """
         return evaluate_and_report(request_of(EvaluationRequest, locals()), watch or no_progress)
 
@@ -462,7 +462,10 @@ class Library:
         return lint(request_of(LintRequest, locals()))
 
     def doctor(self) -> DoctorReport:
-        """Call each model whose key is set, once. Report keys here and in CI, and problems that prevent runs."""
+        """Call each model whose key is set once. Report problems that prevent runs, and which keys are set.
+
+        Keys in CI are secrets; their names are known only if `gh` is logged in.
+        """
         return examine(read_configuration(self.config), self.config)
 
     def export(

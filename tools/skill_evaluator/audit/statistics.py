@@ -79,7 +79,9 @@ class Neutrality(FrozenModel):
 
     means: list[float]
     range: float = Field(description="largest minus smallest of the means")
-    limit: float | None = Field(default=None, description="shifts with larger ratios are significant; null: not tested")
+    limit: float | None = Field(
+        default=None, description="shifts of more standard errors are significant; null: not tested"
+    )
     shifts: list[ScenarioEffect] = []
     verdict: str
 

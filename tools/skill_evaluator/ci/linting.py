@@ -64,8 +64,8 @@ class LintRequest(cli.LibraryOptions):
 class LintedLibrary:
     """The lint results of components, and their `problems` with file and line.
 
-    `broken` has the problem of settings.yaml, `stale` that of an outdated workflow. `edited` has a problem per changed
-    .github or requirements file, and per deleted component with records.
+    `broken` has the problem of settings.yaml, `stale` that of an outdated workflow. `edited` has a problem for each
+    file of .github or of requirements, and each component with records, that was changed or deleted since `--base`.
     """
 
     components: Sequence[LintResult]

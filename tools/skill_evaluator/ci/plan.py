@@ -165,8 +165,8 @@ def environment_of_program(name: str) -> str:
 def environment_of(model: Model, kind: ProviderKind) -> str:
     """Return the CI environment of a model's key, named after `api_key_env`, or else after provider and place.
 
-    The environment is `eval-no-key` if the `base_url` needs no key. With `auth: oidc` the environment holds no key,
-    but the vendor checks its name.
+    It is `eval-no-key` if the `base_url` needs no key. With `auth: oidc` no key is stored in the environment, but the
+    vendor accepts only tokens with its name.
     """
     if model.api_key_env is not None:
         name = model.api_key_env.removesuffix("_API_KEY")
@@ -287,7 +287,7 @@ def sha256_of(path: Path) -> str:
 
 
 def planned_request(request: RequestT, plan: Plan, run_id: str) -> RequestT:
-    """Return the request that makes a planned run, or resumes it if its folder exists.
+    """Return the request that makes a planned run, or resumes it if its folder exists. `ci collect` records the run.
 
     Raise PlanError if the plan has no such run, or if the request has no `results` folder. Raise PlanError, too, if the
     request names the component or model of a different run.
@@ -318,7 +318,8 @@ def planned_request(request: RequestT, plan: Plan, run_id: str) -> RequestT:
         baseline_commit=None if run.baseline is None else run.baseline.commit,
         limits=run.limits,
         run=str(folder) if has_begun else request.run,
-        invocation=request.invocation if has_begun else plan.invocation,
+        invocation=plan.invocation,
+        leaderboard=False,
     )
 
 
@@ -386,11 +387,11 @@ class Outcome(FrozenModel):
         return all(run.status in ("complete", "skipped") for run in self.runs)
 
     def exit_code(self, policy: Policy) -> int:
-        """Return 3 if a model drifted, else the exit code of the verdicts, else 4 if there are faults, else 0."""
+        """Return 3 if a model drifted, else the code of the verdicts, else 4 for faults and unfinished runs, else 0."""
         if any(model.moved for result in self.drift for model in result.models):
             return EXIT_REGRESSED
         code = exit_code_of(self.verdicts, policy) if self.verdicts else EXIT_OK
-        return code or (EXIT_INCOMPLETE if self.faults else EXIT_OK)
+        return code or (EXIT_OK if self.complete and not self.faults else EXIT_INCOMPLETE)
 
     def verdict_on(self, run: RunOutcome) -> str | None:
         """Return the verdict on a run ("moved" or "no drift" for a drift plan), or None if it was not compared."""

@@ -541,8 +541,9 @@ def decide(
 ) -> tuple[bool, str]:
     """Return whether a component runs on a model, and the reason.
 
-    `before` is the component at the base of the push, and `after` is the component at the head. If the base is not
-    known (after a force push) and `recorded` is None, the component does not run.
+    The component at the head of the push (`after`) is compared with the recorded version. Without a record, it is
+    compared with the component at the base (`before`). If the base is not known either (after a force push), the
+    component does not run.
     """
     if recorded is not None:
         return _decide_by_record(before, after, recorded)

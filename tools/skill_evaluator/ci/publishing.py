@@ -39,7 +39,7 @@ class PublishRequest(ComponentsOption, FormatOption):
     )
     to: str = rare("Branch that CI evaluates; `--mode push` also pushes to it.", "main", metavar="BRANCH")
     branch: str = rare(
-        "Branch to push to; with `pull-request`, it starts at --to.", "skill-evaluator-records", metavar="BRANCH"
+        "Branch for `--mode branch` and `--mode pull-request`.", "skill-evaluator-records", metavar="BRANCH"
     )
 
     @property

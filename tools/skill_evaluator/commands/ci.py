@@ -34,7 +34,7 @@ EXAMPLES = {
 EXITS = {
     "collect": {4: "a run is incomplete (the others are collected)"},
     "publish": {2: "invalid input, or a record could not be published (the others are published)"},
-    "report": {3: "regression or drift", 4: "a component was not evaluated, or another model answered"},
+    "report": {3: "regression or drift", 4: "a run is missing or incomplete, or another model answered"},
 }
 
 
@@ -62,6 +62,8 @@ def collect(options: CollectRequest) -> int:
     elif not outcome.complete:
         for line in collecting.resume_commands(options, outcome):
             print(f"to make the missing calls: {visible(line)}", file=sys.stderr)
+    elif not outcome.draft and any(run.run_id for run in outcome.runs):
+        print("commands that begin with `git pull` require the records: run `ci publish` first", file=sys.stderr)
     return EXIT_BUG if outcome.has_bug else EXIT_OK if outcome.complete else EXIT_INCOMPLETE
 
 

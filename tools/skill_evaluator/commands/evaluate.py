@@ -122,7 +122,7 @@ def mutate(options: MutationRequest) -> int:
     print_page(options.format, json=lambda: value, page=lambda: mutation_page(result))
     if result.dry_run or not result.count("undecided"):
         return errors.EXIT_OK
-    print("the same command resumes where this one stopped, and repeats no call", file=sys.stderr)
+    print(mutation.RESUME_ADVICE, file=sys.stderr)
     return errors.EXIT_INCOMPLETE
 
 

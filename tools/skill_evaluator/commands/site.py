@@ -32,8 +32,7 @@ def site_serve(options: ServedSite) -> int:
 
     The address contains a token, without which nobody can read the pages. The pages are deleted when the server ends.
     """
-    for number in {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}:  # SIGHUP: the terminal was closed
-        signal.signal(number, signal.default_int_handler)
+    signal.signal(getattr(signal, "SIGHUP", signal.SIGTERM), signal.default_int_handler)  # the terminal was closed
     with serving(options) as server, suppress(KeyboardInterrupt):  # Ctrl-C stops the server
         print(f"{server.address} (Ctrl-C ends)", flush=True)
         server.serve_forever()

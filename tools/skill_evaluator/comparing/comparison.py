@@ -5,8 +5,9 @@ Null and absent leaves are equal.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import permutations, zip_longest
 from math import fsum, perm
 from operator import getitem, itemgetter
@@ -127,7 +128,10 @@ def values_by_path(value: Any, plan: FieldPlan) -> tuple[dict[str, Hashable], di
 def _gather_values(
     value: Any, field: Field, star_keys: Steps, forms: Mapping[str, list[Hashable]], lengths: dict[str, int]
 ) -> None:
-    """Add canonical values to `forms` and array lengths to `lengths`, by field path."""
+    """Add the canonical values in `value` to `forms`, and the array lengths to `lengths`, by field path.
+
+    `star_keys` are the keys that stand for each `*` of the path. A value below a `*` is stored with them.
+    """
     if field.rule is None and isinstance(value, dict):
         for key, child in with_nfc_keys(value).items():
             if child is not None:
@@ -233,11 +237,9 @@ def compare_values(truth: MemoizedValue, output: MemoizedValue) -> list[Compared
 
 def _has_null(value: Any, path: ValuePath) -> bool:
     """Return whether a JSON value has null at a path. An absent path has none."""
-    for step in path:
-        if not (isinstance(value, dict) and step in value) and not (isinstance(value, list) and isinstance(step, int)):
-            return False
-        value = value[step]
-    return value is None
+    with suppress(KeyError, TypeError):
+        return reduce(getitem, path, value) is None
+    return False
 
 
 class _Comparison:

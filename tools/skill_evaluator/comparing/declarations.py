@@ -254,7 +254,7 @@ def schema_walk(schema: _Node) -> Iterator[tuple[str, Any]]:
 
 
 def same_value(schema: Any, root: _Node, keywords: Sequence[str] = _COMBINING_KEYWORDS) -> Iterator[Any]:
-    """Yield a schema, and the schemas that its references and `keywords` (such as `allOf`) apply to the same value."""
+    """Yield a schema and all schemas that also apply to its value: by a reference, or by `keywords` such as `allOf`."""
     return (part for part, _ in _same_value(schema, root, {}, keywords))
 
 

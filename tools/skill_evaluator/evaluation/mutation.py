@@ -6,6 +6,7 @@ A mutant is compared with four runs of the whole prompt: one is unchanged, and t
 
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -204,6 +205,7 @@ class MutationResult(FrozenModel):
         return self.count("killed") / decided if decided else None
 
 
+RESUME_ADVICE = "the same command resumes where this one stopped, and repeats no call"
 _WHOLE_RUNS = ("whole", "control-1", "control-2", "control-3")
 _MIN_REPLICATES = 2  # one output per case shows no variation
 _MIN_CASES = 2
@@ -230,7 +232,11 @@ def mutate(request: MutationRequest, watch: Watch) -> MutationResult:
         if inputs.models[0].provider == "replay":
             model_id = inputs.models[0].id
             raise RunError(f"'{model_id}' replays outputs and ignores the prompt; choose another model")
-        records = {scored.record.run_id: scored.record for scored in call_and_score(runs, inputs, watch)}
+        try:
+            records = {scored.record.run_id: scored.record for scored in call_and_score(runs, inputs, watch)}
+        except KeyboardInterrupt:  # during the scoring
+            print(RESUME_ADVICE, file=sys.stderr)
+            raise
         calls = sum(len(answered_calls(run.folder)) for run in runs)
         results = _decide(mutants, records, inputs)
         cost = total_or_none(record.cost_usd for record in records.values())

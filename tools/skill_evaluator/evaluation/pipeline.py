@@ -99,7 +99,7 @@ class EvaluationResult:
         return request
 
     def changed_outputs(self) -> list[ChangedAnswers]:
-        """Return the changed outputs of each compared model. Without a baseline's run folder, return the reason."""
+        """Return the changed outputs of each compared model, or the reason why they are unknown."""
         changed, finished = [], {each.record.run_id: each for each in self.finished}
         for model in self.verdict.models if self.verdict else ():
             candidate = finished.get(model.candidate.run_id)

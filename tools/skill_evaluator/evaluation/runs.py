@@ -58,7 +58,7 @@ class EvaluationRequest(cli.LimitsOption, cli.LibraryOptions):
     models: cli.OnlyModels = ()
     dry_run: bool = cli.flag("Check inputs and print the maximum cost; make no call.")
     cases: cli.Cases = ()
-    seed: int | None = cli.rare("Seed; default: settings.yaml, with a baseline a fresh seed.")
+    seed: int | None = cli.rare("Seed; default: settings.yaml; with a baseline, a fresh seed.")
     resume: bool = cli.flag("Continue the newest unfinished run.")
     run: str | None = cli.option("Continue the run with this id or in this folder.", metavar="ID")
     no_reuse: bool = cli.flag("Start a new run, even if an unfinished one could continue.")
@@ -328,7 +328,7 @@ def max_remaining_costs(runs: Iterable[ComponentRun], inputs: Inputs) -> dict[st
         price, batch = price_of(model, inputs.kinds[model.provider]), manifest.transport == "batch"
         for case_id, size in input_sizes(run.component, cases).items():
             model_size = size.of_model(model, inputs.kinds[model.provider])
-            max_cost = max_call_cost(price, model_size.maximum, model.params.max_output_tokens, batch=batch)
+            max_cost = max_call_cost(model, price, model_size.maximum, batch=batch)
             remaining = manifest.replicates - answered[case_id]
             costs.setdefault(model.id, []).append(None if max_cost is None else remaining * max_cost)
         if (judge := inputs.judge) is not None:

@@ -407,7 +407,7 @@ def _read_case(folder: Path, component: Component, root: ConfinedFolder) -> Case
     meta = {} if meta_path is None else read_meta(meta_path, component.limits)
     truth_path = _first_file(folder, TRUTHS, root)
     if truth_path is None and (others := sorted(path.name for path in folder.iterdir() if _TRUTH.match(path.name))):
-        raise FixtureError(f"{folder / others[0]} is not read; rename a file of ground truth to {' or '.join(TRUTHS)}")
+        raise FixtureError(f"{folder / others[0]} is not read; rename a ground truth to {' or '.join(TRUTHS)}")
     truth = None
     if truth_path is not None and truth_path.name in TEXT_TRUTHS and component.output == "text":
         truth = read_text(truth_path, FixtureError, limit).strip()
@@ -483,7 +483,10 @@ def _with_digests(case: Case) -> Case:
 
 
 def _with_pdfs(cases: Sequence[Case], component: Component, on_problem: ProblemHandler) -> tuple[Case, ...]:
-    """Count the pages of PDFs, or replace PDFs by their texts. Return the cases, except those with unreadable PDFs."""
+    """Return the cases with the pages of their PDFs counted, or with texts instead of PDFs if `text_of` is pdf.
+
+    Report cases with an unreadable PDF to `on_problem`, and omit them.
+    """
     pdfs = [file for case in cases for file in case.files if file.media_type == PDF]
     if not pdfs:
         return tuple(cases)

@@ -164,7 +164,9 @@ class Price(StrictModel):
     cache_read: UsdPerMillion | None = None
     cache_write: UsdPerMillion | None = None
     cache_write_1h: UsdPerMillion | None = None
-    batch_cache_read: UsdPerMillion | None = Field(default=None, description="in a batch; other prices are halved")
+    batch_cache_read: UsdPerMillion | None = Field(
+        default=None, description="cache_read in a batch; default: cache_read"
+    )
 
 
 _T = TypeVar("_T")
@@ -321,8 +323,10 @@ class Policy(StrictModel):
     tolerance: Share = Field(default=0.05, description="tolerated drop")
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     fail_on: tuple[VerdictName, ...] = ("regressed",)
-    harm: Share = Field(default=0.25, description="the loss of a field or case that alone is a regression")
-    anchor: Literal["accepted", "previous"] = Field(default="accepted", description="accepted: small losses add up")
+    harm: Share = Field(default=0.25, description="one field or case that falls by more is a regression")
+    anchor: Literal["accepted", "previous"] = Field(
+        default="accepted", description="accepted: small losses are added up"
+    )
     design: Design = Field(default="beside", description="beside: interleaved baseline; recorded: an earlier run")
     served: Literal["same", "any"] = Field(default="same", description="same: a verdict requires the same served model")
     metrics: MetricPolicies = {}

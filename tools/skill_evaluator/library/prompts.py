@@ -101,7 +101,7 @@ def messages_in(body: str) -> tuple[Message, ...]:
     """Return the messages of a text by its headings, such as `## User`. Raise ValueError if no heading comes first."""
     headings = section_headings(body)
     if not headings or body[: headings[0].start()].strip():
-        raise ValueError("with messages: sections the first line of the body must be ## System or ## User")
+        raise ValueError("`messages: sections` requires a body that begins with the line ## System or ## User")
     ends = [heading.start() for heading in headings[1:]] + [len(body)]
     return tuple(
         Message(heading[1].lower(), (body[heading.end() : end].strip(),))  # type: ignore[arg-type]

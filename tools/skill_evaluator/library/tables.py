@@ -256,7 +256,7 @@ class CaseRows:
 
 
 def with_others(location: str, inputs: Mapping[str, Any], others: Any) -> dict[str, Any]:
-    """Add the object `others` to the inputs. Raise FixtureError if it is invalid or both have a document."""
+    """Add the object `others` to the inputs. Raise FixtureError for null values or a second document."""
     if not isinstance(others, dict) or None in others.values():
         example = '{"kind": "invoice"}'
         raise FixtureError(f"{location}: inputs must be an object without null values, such as {example}")

@@ -43,7 +43,10 @@ class Tree:
     shapes: list[int] = field(default_factory=list)
 
     def tops(self) -> dict[int, int]:
-        """Map each leaf to the root of the largest subtree whose leftmost leaf it is. Omit subtrees of one node."""
+        """Map each leaf to the root of the largest subtree that has it as the leftmost leaf.
+
+        Omit subtrees of one node, unless the whole tree is one node.
+        """
         highest = {node + 1 - size: node for node, size in enumerate(self.sizes)}
         return {leaf: top for leaf, top in sorted(highest.items()) if self.sizes[top] > 1 or not leaf}
 

@@ -171,7 +171,10 @@ class Identity:
         return self.refused(str(problem), status)
 
     def refused(self, message: str, status: int) -> ProviderError:
-        """Return the fatal error of a refused identity. It has the vendor's rule and message and the token's claims."""
+        """Return the fatal error of an identity token that a vendor refused.
+
+        It has the vendor's rule that rejected the token, the token's claims, and the vendor's message.
+        """
         claims = ", ".join(f"{name} '{self._claims.get(claim)}'" for name, claim in _CLAIMS.items())
         of_token = f"the token has {claims}" if self._claims else "no token from GitHub was exchanged"
         unset = {name: f"({name} is not set)" for name in self.federation.optional}

@@ -42,7 +42,7 @@ _MAX_OPTIONAL, _MAX_UNIONS = 24, 16  # Anthropic's limits per schema
 class _Refusal(NamedTuple):
     """A vendor's rule that an output schema breaks at a JSON pointer.
 
-    `by_strict` is true if the schema obeys the rule after its conversion to the vendor's strict form.
+    `by_strict` is true if the conversion to the vendor's strict form removes the fault.
     """
 
     pointer: str

@@ -113,9 +113,9 @@ class Http:
         return self._session
 
     async def _read(self, response: aiohttp.ClientResponse, timeout: asyncio.Timeout) -> bytes:
-        """Read the body of a response; a large body extends `timeout`.
+        """Read the body of a response. Each part extends `timeout` in proportion to its size.
 
-        If the body is too long, raise TooLargeError for a success, and shorten it for an error status.
+        If the body of a success is too long, raise TooLargeError. The body of any other status is shortened.
         """
         is_success = 200 <= response.status < 300
         max_bytes, body = self.max_bytes if is_success else _ERROR_BYTES, bytearray()

@@ -353,10 +353,10 @@ class Row(_Run):
 class Record(_Run):
     """The result of a run: the outcomes of its calls and, per case, the scores of every replicate.
 
-    `failures` and `scored` add up to `planned`. `usable` is the share of planned outputs that could be read; it is set
-    only below `MIN_USABLE`. `beside` is the id of the run whose calls were interleaved. A `draft` is compared only if a
-    person names it. `faults` has the reasons why calls were not scored, the most frequent first. Cases in
-    `not_applicable` are not counted. `left_out` lists unused parts of the component's source.
+    `beside` is the id of the run whose calls were interleaved. `scored` and the counts in `failures` add up to
+    `planned`. `usable` is the share of planned outputs that could be read; it is set only below `MIN_USABLE`. A `draft`
+    is compared only if a person names it. `faults` has the reasons why calls were not scored, the most frequent first.
+    Cases in `not_applicable` are not counted. `left_out` lists unused parts of the component's source.
     """
 
     seed: int | None

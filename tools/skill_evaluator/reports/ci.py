@@ -25,6 +25,7 @@ _RUN_COLUMNS = ("component", "model", "version", "metric", "strict mean", "verdi
 _MAX_PLANNED, _MAX_RUNS = 200, 300  # rows of one table of a page
 _MAX_NAMED = 10  # runs listed per verdict
 _MAX_MESSAGE = 400  # characters
+_MISSING = "run the missing calls of {}: re-run the jobs, or run the commands that `ci collect` prints"
 _STATUSES: tuple[Status, ...] = ("complete", "incomplete", "refused", "missing", "skipped")
 _NO_VERDICT, _NOT_MEASURED, _REFUSED = "–", "not measured", "refused"
 _MEANINGS = {  # the worst first
@@ -70,14 +71,13 @@ def _chosen_sheet(plan: Plan) -> Sheet:
     rows = []
     for chosen in plan.chosen:
         runs = [run for run in plan.runs if run.skill == chosen.skill and run.model_id in chosen.models]
-        size = len(runs), *_calls_and_cost(runs)
         remarks = [chosen.reason]
         for run in runs:
             if run.baseline is not None:
                 times = run.calls / len(run.cases) / run.replicates
                 remarks.append(f"interleaved with {run.baseline.skill_version}: {plain(times, 3)} × the calls")
         reason = Cell("; ".join(dict.fromkeys(remarks)), code=True)
-        rows.append(cells_of((chosen.skill, ", ".join(chosen.models)), *size, reason))
+        rows.append(cells_of((chosen.skill, ", ".join(chosen.models)), len(runs), *_calls_and_cost(runs), reason))
     return Sheet(columns=_PLAN_COLUMNS, rows=rows, numbers=frozenset(_PLAN_COLUMNS[2:5]))
 
 
@@ -126,10 +126,8 @@ def outcome_page(outcome: Outcome, published: bool = True, site: str | None = No
     unchanged = [block for result, section in compared if result.verdict == "unchanged" for block in section.blocks]
     runs: list[Block] = pages.cut_table(_run_sheet(outcome), _MAX_RUNS) if outcome.runs else []
     sections = [Section(name="the summary", blocks=[Heading("Evaluation", level=2), *_outcome_blocks(outcome), remark])]
-    if outcome.faults:
-        sections.append(_fault_section(outcome.faults))
-    sections += changed
-    sections += [_drift_section(result) for result in outcome.drift]
+    sections += [_fault_section(outcome.faults)] if outcome.faults else []
+    sections += [*changed, *map(_drift_section, outcome.drift)]
     sections += [_collapsed_section("Unchanged", unchanged), _collapsed_section("Every run", runs)]
     everything = [*outcome.verdicts, *outcome.drift]
     return Page([*sections, *([legend_section(everything)] if everything else [])], site)
@@ -144,12 +142,12 @@ def _component_conclusion(result: ComparisonResult, outcome: Outcome) -> Compari
     conclusion = conclude(result, Reader(in_ci=True, draft=outcome.draft))
     runs = [run for run in outcome.runs if run.skill == result.skill and not run.is_baseline]
     if models := [run.model_id for run in runs if _lacks_calls(run)]:
-        return replace(conclusion, next=f"run the missing calls of {listed(models)}; otherwise {conclusion.next}")
+        return replace(conclusion, next=f"{_MISSING.format(listed(models))}; otherwise {conclusion.next}")
     return conclusion
 
 
 def _lacks_calls(run: RunOutcome) -> bool:
-    """Return whether a run is incomplete, and not only because too many of its outputs cannot be read."""
+    """Return whether calls of a run were not made or failed. Unreadable outputs do not count as such calls."""
     unreadable = sum(run.failed.get(kind, 0) for kind in ANSWERED)
     return run.status not in ("complete", "refused") and not 0 < unreadable == run.planned - run.scored
 
@@ -165,8 +163,7 @@ def _drift_section(result: ComparisonResult) -> Section:
             lines.append(f"{model.model_id}: the vendor served {', then '.join(served)}")
     details = comparison_section(result, conclude(result, Reader(in_ci=True))).blocks
     heading = Heading(Cell(result.skill, code=True), ": drift", level=2)
-    fold = Fold("Both runs", details)
-    return Section(name=f"{result.skill}: drift", blocks=[heading, Lines(lines, "-"), fold])
+    return Section(name=f"{result.skill}: drift", blocks=[heading, Lines(lines, "-"), Fold("Both runs", details)])
 
 
 def _outcome_blocks(outcome: Outcome) -> Iterator[Block]:
@@ -185,15 +182,16 @@ def _outcome_blocks(outcome: Outcome) -> Iterator[Block]:
     collapsed = (result for result in outcome.verdicts if result.verdict == "unchanged")
     lines += [f"{result.skill}: {amounts}" for result in collapsed if (amounts := amount_words(result))]
     reader, judged = Reader(in_ci=True), {result.skill for result in (*outcome.verdicts, *outcome.drift)}
-    others = by_key((run.skill, run) for run in made if not outcome.draft and run.skill not in judged)
-    for skill, runs in others.items():
-        step = summary.try_step(skill, reader)
+    for skill, runs in by_key((run.skill, run) for run in made if run.skill not in judged).items():
+        state = f"{summary.BOARD.format(reader.command('leaderboard', skill))}, with confidence intervals"
+        state = "there is no lower version to compare with" if outcome.draft else state
+        state = state if any(run.scored for run in runs) else "nothing was measured"
+        step = summary.MERGE if outcome.draft else summary.try_step(skill, reader)
         if any(run.status == "incomplete" for run in runs):
             step = summary.AGAIN.format(reader.command("evaluate", skill))
         if open_runs := [run.model_id for run in runs if _lacks_calls(run)]:
-            step = f"run the missing calls of {listed(open_runs)} (reasons below)"
-        board = summary.BOARD.format(reader.command("leaderboard", skill))
-        lines.append(f"{skill}: {board}, with confidence intervals; next: {step}")
+            step = f"{_MISSING.format(listed(open_runs))}; the table of runs has the reasons"
+        lines.append(f"{skill}: {state}; next: {step}")
     yield Lines(lines, "-")
     statuses = Counter(run.status for run in outcome.runs)
     kinds = ", ".join(f"{statuses[status]} {status}" for status in _STATUSES if statuses[status])

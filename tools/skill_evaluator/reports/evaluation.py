@@ -104,18 +104,21 @@ def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> Compar
 
     Return None if there is no run, or if the runs in a scenario were not compared.
     """
-    reader = Reader(outputs=_run_names(done), folders=folders, is_partial=done.is_partial)
-    records = [run.record for run in done.finished]
+    request, records = done.inputs.request, [run.record for run in done.finished]
     judged = done.judged or [one for one in records if not (one.is_final or one.is_baseline or one.shard)]
-    if done.verdict is None and (not judged or done.inputs.request.scenario is not None):
+    if done.verdict is None and (not judged or request.scenario is not None):
         return None
+    reader = Reader(outputs=_run_names(done), folders=folders, is_partial=done.is_partial)
+    if not all(done.is_recorded(record) and not record.draft for record in judged):
+        step = f"record a baseline for later versions: {reader.command('evaluate', request.skill)}"
+        step = "collect the outputs of the plan's jobs with `ci collect`" if request.invocation else step
+        reader = replace(reader, record_step=step)
     ranked = done.ranking.advice.sentence if done.ranking and done.ranking.advice.version is not None else ""
     ship = (done.verdict and done.verdict.ship) or ranked or done.inputs.recorded().ship_words()
     if done.verdict is not None:
         return replace(conclude(done.verdict, reader), ship=ship)
     first = next((record for record in judged if not record.complete), judged[0])
-    is_recorded = done.is_recorded(first) and first.complete and not first.draft
-    return conclude_first(first, reader, is_recorded=is_recorded, ship=ship)
+    return conclude_first(first, reader, ship)
 
 
 def _run_names(done: EvaluationResult) -> dict[str, str]:

@@ -154,7 +154,10 @@ def _field_blocks(views: Sequence[CaseView]) -> Iterator[Block]:
 
 
 def _field_rows(views: Sequence[CaseView], *, cut: bool) -> Iterator[tuple[bool, list[Cell]]]:
-    """Yield (may be omitted, cells) for each row of the table of fields: values, checks and unscored outputs."""
+    """Yield the cells of each row of the table of fields, checks and unscored outputs.
+
+    The first member is true if the row shows no fault, so that a short table may omit it.
+    """
     for view in views:
         case = [Cell(view.case.id, code=True)] if len(views) > 1 else []
         for index, values in view.fields.items():

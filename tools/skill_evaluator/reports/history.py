@@ -27,7 +27,8 @@ def history_page(history: History, site: str | None = None, folders: Sequence[st
     within = {"unchanged": f": no drop beyond the tolerance ({plain(history.tolerance)})"}
     legend = [f"{mark} {name}{within.get(name, '')}" for name, mark in summary.MARKS.items() if name in verdicts]
     legend.append(f"95 % intervals, q: adjusted p-value, α {plain(history.alpha)}")
-    no_change = [] if verdicts & _MOVED else ["no version regressed or improved"]
+    first = f"nothing to compare with yet; {can_show(history.models[0].points[-1].n_cases)}"
+    no_change = [] if verdicts & _MOVED else ["no version regressed or improved" if verdicts else first]
     newest_steps = [step for step in history.newest_steps.values() if step is not None]
     if history.unmeasured:
         following = summary.measure_step(name, reader)

@@ -16,6 +16,7 @@ from skill_evaluator.verdicts.sizing import can_show, profile_doubt
 MARKS = {"regressed": "▼", "improved": "▲", "unchanged": "=", "inconclusive": "?", "incomparable": "≠"}
 STYLES = {"regressed": "bold red", "improved": "bold green", "inconclusive": "yellow", "incomparable": "yellow"}
 AGAIN = "change the prompt or models.yaml, then run {}"
+MERGE = "merge, nothing is in the way"
 BOARD = "to ship: {} names the version and the model"
 _READ_NO_CASES = ("accept", "compare", "leaderboard")
 _TIERS = ("critical", "supporting", "advisory")
@@ -29,6 +30,7 @@ class Reader:
     `outputs` has the argument of `explain` by run id, for each run whose outputs are on this machine. `outputs` is None
     if the runs belong to no library. `folders` has options such as `--config DIR`. If `in_ci`, the report is read on a
     pull request. If `draft`, the pull request is not merged yet. If `is_partial`, only some of the cases were run.
+    `record_step` is the step that records the runs. It is empty if they are recorded.
     """
 
     outputs: Mapping[str, str] | None = None
@@ -36,6 +38,7 @@ class Reader:
     in_ci: bool = False
     draft: bool = False
     is_partial: bool = False
+    record_step: str = ""
 
     @property
     def has_library(self) -> bool:
@@ -105,8 +108,8 @@ def conclude(result: ComparisonResult, reader: Reader) -> ComparisonSummary:
     )
 
 
-def conclude_first(record: Record, reader: Reader, *, is_recorded: bool, ship: str = "") -> ComparisonSummary:
-    """Draw the conclusion from a run without a comparison. `is_recorded`: it is a baseline for later versions."""
+def conclude_first(record: Record, reader: Reader, ship: str = "") -> ComparisonSummary:
+    """Draw the conclusion from a run without a comparison."""
     name, cases = record.skill, counted(record.n_cases, "case")
     title = f"{name} {record.skill_version}"
     if not record.complete:
@@ -124,19 +127,15 @@ def conclude_first(record: Record, reader: Reader, *, is_recorded: bool, ship: s
         run = (reader.outputs or {}).get(record.run_id, record.run_id)
         show = reader.command("explain", run, "--case", record.per_case[0].case_id)
         return ComparisonSummary(verdict=verdict, lost=lost, next=f"compare the outputs with the ground truth: {show}")
-    step = f"record a baseline for later versions: {reader.command('evaluate', name)}"
-    step = try_step(name, reader) if is_recorded else step
     unmeasured = f"{record.primary_metric} is not measured, because no case has a ground truth for it"
     number = sum(record.primary_metric in case.accuracy for case in record.per_case)
     sure = "; ".join(filter(None, [can_show(number) if number else unmeasured, profile_doubt(record)]))
-    return ComparisonSummary(verdict=verdict, sure=sure, ship=ship, next=step)
+    return ComparisonSummary(verdict=verdict, sure=sure, ship=ship, next=reader.record_step or try_step(name, reader))
 
 
 def worst_first(result: ComparisonResult) -> list[ModelVerdict]:
     """Sort the models of a comparison by verdict, the worst first, then by their largest drop."""
-    return sorted(
-        result.models, key=lambda model: (WORST_FIRST.index(model.verdict), largest_fall(model), model.model_id)
-    )
+    return sorted(result.models, key=lambda each: (WORST_FIRST.index(each.verdict), largest_fall(each), each.model_id))
 
 
 def largest_fall(model: ModelVerdict) -> float:
@@ -213,14 +212,14 @@ def sure_words(model: ModelVerdict, *, is_named: bool = True) -> str:
     """Format the change that decides a verdict, with the number of cases, confidence interval and adjusted p-value.
 
     If the verdict is `unchanged`, the tolerance takes the place of the p-value. If `is_named`, add the name of the
-    model. Return "" if nothing was compared.
+    model. If there is no baseline, return the drop that the cases can detect. Return "" if the runs were not compared.
     """
     since, measure = model.only_since_accepted, _deciding_measure(model)
     named = f" with {model.model_id}" if is_named else ""
     if since is not None:
         return f"{since_accepted_words(since)}{named}"
     if model.verdict == "incomparable" or measure is None:
-        return ""
+        return "" if model.baseline else can_show(model.candidate.planned // model.candidate.replicates)
     rose = next((one for one in model.amounts if one.verdict == "regressed" == model.verdict), None)
     if rose is not None and measure.verdict != "regressed" and not measure.harmed:
         low, high = ("–", "–") if rose.ci95 is None else [relative_change(1.0, 1.0 + end) for end in rose.ci95]
@@ -287,7 +286,7 @@ def since_accepted_words(change: SinceAccepted) -> str:
 
 
 def tolerance_words(*models: ModelVerdict) -> str:
-    """Format the meaning of *unchanged* for some models, as `no drop beyond the tolerance (0.05)`."""
+    """Return the meaning of *unchanged*, such as `no drop beyond the tolerance (0.05)`, with the models' tolerances."""
     tolerated = {plain(one.tolerance) for model in models for one in model.metrics if one.tier == "critical"}
     return f"no drop beyond the tolerance ({', '.join(sorted(tolerated)) or 'of settings.yaml'})"
 
@@ -331,7 +330,7 @@ def next_step(result: ComparisonResult, model: ModelVerdict, reader: Reader) -> 
     if not reader.has_library:
         return "nothing is in the way"
     if reader.draft:
-        return "merge, nothing is in the way"
+        return MERGE
     version, baseline = model.candidate.skill_version, model.baseline
     is_new = baseline is not None and baseline.skill_version != version
     if model.candidate.draft:
@@ -339,8 +338,8 @@ def next_step(result: ComparisonResult, model: ModelVerdict, reader: Reader) -> 
         return f"{first}record the version: {reader.command('evaluate', skill)}"
     if baseline is None or not is_new:
         return f"nothing is in the way; rank the models: {reader.command('leaderboard', skill)}"
-    if version == result.accepted:
-        return try_step(skill, reader)
+    if version == result.accepted or reader.record_step:
+        return reader.record_step or try_step(skill, reader)
     return accept_step(skill, version, f"{model.verdict} against {baseline.skill_version}", reader)
 
 

@@ -34,6 +34,7 @@ from skill_evaluator.runner.schedule import (
 from skill_evaluator.runner.session import NO_CALL_LEFT, STOPPED, Progress, Requests, RunningRun, Session, Stop
 from skill_evaluator.stats import by_key
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _MAX_CONNECTIONS = 3  # failed attempts before any success, until the server counts as unreachable
 _MAX_FIRST_REJECTIONS = 5  # bad requests before any success; then the settings are wrong, not the cases
 
@@ -48,6 +49,7 @@ def make_calls(session: Session, runs: Sequence[tuple[Run, Requests]]) -> Mappin
     progress = {run.model.id: Progress(model_id=run.model.id) for run, _ in runs}
     running = [RunningRun(run, requests, session.configuration, progress[run.model.id]) for run, requests in runs]
     work = _run_engines(session, running)
+    handlers = {number: signal.getsignal(number) for number in _SIGNALS}
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -55,6 +57,10 @@ def make_calls(session: Session, runs: Sequence[tuple[Run, Requests]]) -> Mappin
     else:
         with ThreadPoolExecutor(1) as threads:  # this thread already runs an event loop, as in notebooks
             threads.submit(asyncio.run, work).result()
+    finally:
+        for number, handler in handlers.items():  # asyncio resets them to the defaults
+            with suppress(ValueError):  # only the main thread may set handlers
+                signal.signal(number, handler)
     return {run.run.manifest.run_id: run.failure for run in running}
 
 
@@ -87,7 +93,7 @@ async def _run_until_abandoned(engines: "Sequence[Engine | BatchEngine]", stop: 
         else:
             stop.set()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in _SIGNALS:
         with suppress(NotImplementedError, RuntimeError):  # no such handlers on Windows or off the main thread
             asyncio.get_running_loop().add_signal_handler(number, on_signal)
     try:
@@ -127,10 +133,10 @@ async def in_parallel(tasks: Iterable[Coroutine[Any, Any, None]]) -> None:
 
 
 def call_sequences(runs: Sequence[RunningRun]) -> list[list[tuple[RunningRun, Call]]]:
-    """Return the open calls of interleaved runs in lists, each call with its run.
+    """Group the open calls of interleaved runs into lists of calls that are made one after another.
 
-    The calls of a list are made one after another. If the vendor caches the prompt of a case, all open calls of a run
-    for this case form one list. Any other call has a list of its own.
+    If the vendor caches the prompt of a case, all calls of a run for this case are in one list. Any other list has a
+    single call.
     """
     sequences = by_key(
         ((index, call.case_id if call.case_id in runs[index].cached else call), (runs[index], call))

@@ -104,9 +104,7 @@ class Manifest(RunPlan):
 
     def has_same_inputs(self, manifest: "Manifest") -> bool:
         """Return whether component, model and digests are equal. Return False for drafts and runs of `--failing`."""
-        has_equal_keys = all(
-            getattr(self, name) == getattr(manifest, name) for name in ("skill", "model_id", "digests")
-        )
+        has_equal_keys = all(getattr(self, key) == getattr(manifest, key) for key in ("skill", "model_id", "digests"))
         return has_equal_keys and not any(run.draft or run.reruns_failing for run in (self, manifest))
 
     def has_same_plan(self, manifest: "Manifest") -> bool:
@@ -320,9 +318,7 @@ def edited_since(folder: Path, manifest: Manifest, records: Path) -> Path | None
 
 def merged_outcomes(parts: Iterable[tuple[Manifest, Iterable[Replicate]]]) -> dict[Call, Replicate]:
     """Merge the parts of a run (shards or repeated jobs): each call's first output, else its last error."""
-    planned = (
-        replicate for manifest, replicates in parts for replicate in replicates if manifest.includes(replicate.call)
-    )
+    planned = (each for manifest, replicates in parts for each in replicates if manifest.includes(each.call))
     return {replicate.call: replicate for replicate in _first_outputs(planned)}
 
 

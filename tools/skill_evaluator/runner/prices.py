@@ -25,7 +25,7 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Price
 from skill_evaluator.library.prompts import File
 from skill_evaluator.providers import Keys, Kinds, batch_refusal, key_note
-from skill_evaluator.providers.base import LOST, Completion, ProviderKind, Request, Usage
+from skill_evaluator.providers.base import LOST, Completion, ProviderKind, Request, Usage, fields_of
 from skill_evaluator.records.record import parts_of
 from skill_evaluator.runner.schedule import Replicate, build_request
 from skill_evaluator.stats import by_key, total_or_none
@@ -138,7 +138,7 @@ def estimate(
     """Estimate a run with `replicates` calls per case. `sizes` is by case id. `batch` lowers `cost_upper_usd`."""
     price, limit = price_of(model, kind), model.params.max_output_tokens
     sizes = {case_id: size.of_model(model, kind) for case_id, size in sizes.items()}
-    cost = total_or_none(max_call_cost(price, size.maximum, limit, batch=batch) for size in sizes.values())
+    cost = total_or_none(max_call_cost(model, price, size.maximum, batch=batch) for size in sizes.values())
 
     def total(floor: int | None = None, *, in_batch: bool = False) -> float | None:
         return total_or_none(
@@ -302,11 +302,13 @@ def _price_or(price: float | None, default: float) -> float:
     return default if price is None else price
 
 
-def max_call_cost(price: Price | None, input_tokens: int, output_tokens: int, *, batch: bool = False) -> float | None:
+def max_call_cost(model: Model, price: Price | None, input_tokens: int, *, batch: bool = False) -> float | None:
     """Return the maximum cost of a call in USD, with or without a cache. Return None if there is no price."""
-    usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens, batch=batch)
+    usage = Usage(input_tokens=input_tokens, output_tokens=model.params.max_output_tokens, batch=batch)
     read, written = replace(usage, cache_read_tokens=input_tokens), replace(usage, cache_write_tokens=input_tokens)
-    costs = (usage_cost(price, each) for each in (usage, read, written))
+    for_an_hour = fields_of(model.params.extra.get("cache_control")).get("ttl") == "1h"
+    written_1h = replace(written, cache_write_1h_tokens=input_tokens * for_an_hour)
+    costs = (usage_cost(price, each) for each in (usage, read, written, written_1h))
     return max((cost for cost in costs if cost is not None), default=None)
 
 
@@ -326,7 +328,7 @@ COST_OF_BATCHES = "the costs are for batches, half of the costs without --batch;
 class Forecast(FrozenModel):
     """The maximum costs in USD of a model, or of all models if `model_id` is null. A cost is null if unknown.
 
-    `batch_usd` is also null if the model has no batch API. The total counts the calls of such a model as direct.
+    `batch_usd` is also null if the model has no batch API. The total contains its direct costs.
     """
 
     model_id: ModelId | None

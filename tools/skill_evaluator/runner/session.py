@@ -200,9 +200,8 @@ class RunningRun:
 
     def max_cost(self, call: Call) -> float:
         """Return the maximum cost of one attempt in USD, which the budget reserves. It is 0 if there is no price."""
-        input_tokens, output_tokens = self._size(call.case_id).maximum, self.run.model.params.max_output_tokens
         is_batch = self.run.manifest.transport == "batch"
-        return max_call_cost(self.price, input_tokens, output_tokens, batch=is_batch) or 0.0
+        return max_call_cost(self.run.model, self.price, self._size(call.case_id).maximum, batch=is_batch) or 0.0
 
     def budgeted_cost(self, call: Call, completion: Completion) -> float:
         """Return the cost of an output in USD that counts for the budget: the maximum cost if it is unknown."""

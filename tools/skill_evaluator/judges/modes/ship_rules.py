@@ -84,7 +84,7 @@ def dimension_name(text: str) -> str:
 
 
 def blocking_sentence(dimensions: Sequence[Dimension]) -> str:
-    """Return the sentence that names the dimensions in which any regression blocks, for the prompt and the dry run."""
+    """Return a sentence with the names of the dimensions in which any regression blocks the release."""
     names = [dimension.name for dimension in dimensions if dimension.blocking]
     return f"any regression of {' or '.join(names) or 'no dimension'} blocks, whatever its impact"
 

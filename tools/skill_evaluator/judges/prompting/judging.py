@@ -178,10 +178,11 @@ class JudgeRunHead(JudgeRunFields):
 
 
 class JudgeRun(JudgeRunFields):
-    """A judge run, as in judging.json. `criteria`: ids of criteria or dimensions; `judges`: settings digests by model.
+    """A judge run, as in judging.json.
 
-    `items`: digest of the texts by item id. `questions`: digest of the judge's input by question id. In a regression
-    run, an item with two identical outputs has no question.
+    `criteria` has the ids of criteria or dimensions. The digests are of the settings of each model in `judges`, of the
+    texts of each of the `items`, and of the prompt of each of the `questions`. In a regression run, an item with two
+    identical outputs has no question.
     """
 
     judging_version: int = JUDGING_VERSION

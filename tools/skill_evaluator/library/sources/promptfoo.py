@@ -295,7 +295,7 @@ class _Configuration:
                 raise ValueError(f"its options.{name} changes the prompt or the output; set it in defaultTest")
         for key in _CHANGING_KEYS:
             if test.get(key) or (key != "provider" and test["options"].get(key)):
-                raise ValueError(f"its {key} changes the prompt or the output")
+                raise ValueError(f"its {key}, which changes the prompt or the output, is not supported")
         for key in [*test, *(f"options.{name}" for name in test["options"])]:
             if not _SILENT_IN_TESTS.fullmatch(key):
                 self.leave(f"test {key}", _NOTHING)

@@ -168,7 +168,10 @@ def semver_of(text: str) -> str | None:
 
 
 def sent_as_written(texts: Iterable[str], filled: Collection[str] = ()) -> Iterator[str]:
-    """Yield a line for each text such as !`date` or {{name}} that is sent unchanged. Skip the names in `filled`."""
+    """Yield a remark for each placeholder, such as {{name}} or !`date`, that is sent to the model unchanged.
+
+    Skip the names in `filled`, whose values are known.
+    """
     counts = Counter(placeholder for text in texts for placeholder in dict.fromkeys(_SENT.findall(text)))
     for placeholder, count in counts.items():
         if placeholder.strip("{} ") not in filled:

@@ -81,7 +81,7 @@ class SharedCases:
 def mark_concurrent(pair: Pair) -> Pair:
     """Return a pair with `side_by_side` set, which says whether the runs count as interleaved.
 
-    Runs count as interleaved if each command that ran the baseline also ran the candidate, or if all runs are imported.
+    Runs count as interleaved if the same commands ran the baseline and the candidate, or if all runs are imported.
     """
     if pair.baseline is None:
         return pair

@@ -152,12 +152,15 @@ def paired_effect(
 
 @dataclass(frozen=True, slots=True)
 class _ClippedTests:
-    """t-tests for a drop, with the largest drops clipped to different limits. The first test clips no drop."""
+    """t-tests for a drop, each with the largest drops clipped to another limit. The first test clips no drop.
+
+    `is_sparing`: whether a test clips at most 25 % of the differences.
+    """
 
     means: Floats
     errors: Floats
     degrees: Floats
-    is_sparing: NDArray[np.bool_]  # whether a test clips at most 25 % of the differences
+    is_sparing: NDArray[np.bool_]
 
     @classmethod
     def of(

@@ -357,7 +357,7 @@ Benchmarks = Annotated[
 
 
 class Audit(StrictModel):
-    """The settings of an audit. By default it runs components with `output: choice`, in scenarios outside of folders."""
+    """The settings of an audit. Default: components with `output: choice`, and scenarios outside of folders."""
 
     benchmarks: Benchmarks = {}
     scenarios: tuple[str, ...] = ()

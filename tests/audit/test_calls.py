@@ -82,7 +82,7 @@ def test_every_output_is_scored_into_its_cell_and_counted(library: AuditLibrary)
 def test_run_of_another_audit_or_with_other_inputs_is_refused(audited: AuditLibrary) -> None:
     run = run_of(audited)
     right = (run / "manifest.json").read_text()
-    other_inputs = "differs from audit.json of the audit"
+    other_inputs = "does not match audit.json"
     for wrong, said in (
         (right.replace('"audit": "2', '"audit": "1'), "is a run of the audit 1"),
         (json.dumps({**json.loads(right), "audit": None, "skill": "invoices"}), "of 'invoices', not of the audit"),

@@ -96,7 +96,7 @@ def test_ground_truth_of_a_text_component_is_a_text(tmp_path: Path, name: str) -
         ({"ground_truth.json": TRUTH}, "case 'a' has no document: <case>/document.md is missing"),
         (
             {"document.md": "A 9", "Ground-Truth.yaml": "shop: A"},
-            "<case>/Ground-Truth.yaml is not read; rename a ground truth to ground_truth.json or expected.json",
+            "<case>/Ground-Truth.yaml looks like a ground truth; rename it to ground_truth.json or expected.json",
         ),
         ({**GOOD, "document.md": b"\xff"}, "<case>/document.md is not UTF-8 text (byte 0); save it as UTF-8"),
         ({**GOOD, "ground_truth.json": '{"shop": "A",\n}'}, "<case>/ground_truth.json:2:1: not JSON: "),

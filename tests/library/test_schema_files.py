@@ -94,7 +94,7 @@ LONG = {"properties": {f"p{n}": {"$ref": f"{n}.json"} for n in range(60)}}
         ("../shared/link.json", "leads out of"),
         ("../shared/list.json", "is not a JSON Schema: an object is expected"),
         ("../shared/old.json", "refers to a file of a different draft"),
-        ("../shared/dynamic.json", "$dynamicRef is not followed from file to file; write $ref"),
+        ("../shared/dynamic.json", "$dynamicRef is not supported here; write $ref"),
         ("../shared/many.json", "refers to more than 50 files"),
     ],
 )

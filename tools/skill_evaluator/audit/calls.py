@@ -213,7 +213,7 @@ def read_runs(folder: Path, audit: AuditManifest) -> dict[str, tuple[Path, journ
         changed = sorted(name for name in fields if getattr(run, name) != getattr(planned, name))
         if changed:
             names = ", ".join(changed)
-            raise AuditError(f"{path} differs from {AUDIT} of the audit {audit.id} in {names}; start a new audit")
+            raise AuditError(f"the run {path} does not match {AUDIT} in {names}; start a new audit")
         runs[run.model_id] = path, run
     return runs
 

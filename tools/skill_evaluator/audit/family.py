@@ -139,7 +139,7 @@ def _trial(request: ScenariosCheckRequest, scenarios: Sequence[Scenario]) -> Tri
         trial = _read_trial(request, request.trial, scenarios)
         if trial is None:
             raise AuditError(
-                f"{request.trial} used fewer than two of the scenarios in their present form; make a new trial: "
+                f"{request.trial} used fewer than two of the checked scenarios as they are now; make a new trial: "
                 "skill-evaluator audit run"
             )
         return trial

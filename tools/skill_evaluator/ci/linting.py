@@ -57,7 +57,7 @@ class LintRequest(cli.LibraryOptions):
     no_cases: bool = cli.rare("Check only versions and records, not schemas and cases.", False)
     fix: bool = cli.flag("Resolve conflict markers in leaderboard.json.")
     platform: cli.PlatformName | None = cli.rare("On GitHub Actions: also annotate the files with problems.")
-    strict: bool = cli.flag("Also fail for outdated workflows and unevaluated cases.")
+    strict: bool = cli.flag("Also fail for outdated workflows and what is not evaluated.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

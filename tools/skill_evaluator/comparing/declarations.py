@@ -65,7 +65,10 @@ class FieldRule:
 
     @property
     def counts(self) -> bool:
-        """Whether the field counts in field_level_f1. Ignored fields and free text without a threshold do not."""
+        """Whether the field counts in field_level_f1, unless its weight is 0.
+
+        Ignored fields and free text without a threshold do not count.
+        """
         return self.compare != "ignore" and not (self.compare == "text" and self.threshold is None)
 
     @property
@@ -254,7 +257,7 @@ def schema_walk(schema: _Node) -> Iterator[tuple[str, Any]]:
 
 
 def same_value(schema: Any, root: _Node, keywords: Sequence[str] = _COMBINING_KEYWORDS) -> Iterator[Any]:
-    """Yield a schema and all schemas that also apply to its value: by a reference, or by `keywords` such as `allOf`."""
+    """Yield a schema and all that may apply to the same value: by reference, or by `keywords` such as `anyOf`."""
     return (part for part, _ in _same_value(schema, root, {}, keywords))
 
 

@@ -58,7 +58,7 @@ class EvaluationRequest(cli.LimitsOption, cli.LibraryOptions):
     models: cli.OnlyModels = ()
     dry_run: bool = cli.flag("Check inputs and print the maximum cost; make no call.")
     cases: cli.Cases = ()
-    seed: int | None = cli.rare("Seed; default: settings.yaml; with a baseline, a fresh seed.")
+    seed: int | None = cli.rare("Seed; default: settings.yaml; an unused one with a baseline.")
     resume: bool = cli.flag("Continue the newest unfinished run.")
     run: str | None = cli.option("Continue the run with this id or in this folder.", metavar="ID")
     no_reuse: bool = cli.flag("Start a new run, even if an unfinished one could continue.")

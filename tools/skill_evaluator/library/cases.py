@@ -407,7 +407,7 @@ def _read_case(folder: Path, component: Component, root: ConfinedFolder) -> Case
     meta = {} if meta_path is None else read_meta(meta_path, component.limits)
     truth_path = _first_file(folder, TRUTHS, root)
     if truth_path is None and (others := sorted(path.name for path in folder.iterdir() if _TRUTH.match(path.name))):
-        raise FixtureError(f"{folder / others[0]} is not read; rename a ground truth to {' or '.join(TRUTHS)}")
+        raise FixtureError(f"{folder / others[0]} looks like a ground truth; rename it to {' or '.join(TRUTHS)}")
     truth = None
     if truth_path is not None and truth_path.name in TEXT_TRUTHS and component.output == "text":
         truth = read_text(truth_path, FixtureError, limit).strip()

@@ -144,7 +144,7 @@ class Params(BaseModel):
 
 
 class Limits(StrictModel):
-    """The limits of a model's API. Its rates are lowered automatically after rate-limit errors."""
+    """The limits of a model's API. After an overload error, fewer calls run at once for a while."""
 
     max_concurrency: PositiveInt | None = None
     requests_per_minute: PositiveInt | None = None
@@ -357,7 +357,7 @@ Benchmarks = Annotated[
 
 
 class Audit(StrictModel):
-    """The settings of an audit; by default it runs all components with `output: choice` and all scenarios."""
+    """The settings of an audit. Default: components with `output: choice`, and scenarios outside of folders."""
 
     benchmarks: Benchmarks = {}
     scenarios: tuple[str, ...] = ()

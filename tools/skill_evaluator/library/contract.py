@@ -365,7 +365,7 @@ class _Files:
             elif key == "$ref" and isinstance(child, str):
                 copy[key] = f"#/$defs/{self._definition_name(child, path)}"
             elif key == "$dynamicRef":
-                raise ComponentError(f"{self._where}: $dynamicRef is not followed from file to file; write $ref")
+                raise ComponentError(f"{self._where}: $dynamicRef is not supported here; write $ref")
             else:
                 copy[key] = child if key in DATA else self._rewritten(child, path)
         return copy

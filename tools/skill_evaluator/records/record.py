@@ -355,8 +355,8 @@ class Record(_Run):
 
     `beside` is the id of the run whose calls were interleaved. `scored` and the counts in `failures` add up to
     `planned`. `usable` is the share of planned outputs that could be read; it is set only below `MIN_USABLE`. A `draft`
-    is compared only if a person names it. `faults` has the reasons why calls were not scored, the most frequent first.
-    Cases in `not_applicable` are not counted. `left_out` lists unused parts of the component's source.
+    has no leaderboard row and is no baseline of later runs. `faults` has the reasons why calls were not scored, most
+    frequent first. Cases in `not_applicable` are not counted. `left_out` lists unused parts of the component's source.
     """
 
     seed: int | None

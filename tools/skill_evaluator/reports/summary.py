@@ -278,7 +278,7 @@ def fall_words(field: MeasureResult) -> str:
 
 
 def since_accepted_words(change: SinceAccepted) -> str:
-    """Format the change since the accepted baseline with its evidence and verdict."""
+    """Format the change since the accepted (or else lowest) version, with its evidence and verdict."""
     low, high = map(signed, change.ci95)
     within = f"95 % confidence interval {low} to {high}, adjusted p-value {probability(change.q)}"
     since = f"all changes since {change.version}"

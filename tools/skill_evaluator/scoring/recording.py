@@ -76,7 +76,10 @@ class Recorder:
 
     @classmethod
     def of(cls, component: Component, configuration: Configuration) -> "Recorder":
-        """Return the recorder of a component with its commits. Raise FixtureError if it has no cases."""
+        """Return the recorder of a component with its commits.
+
+        Raise NotEvaluatedError if it has no cases, or FixtureError if it must have cases.
+        """
         return cls(
             component=component,
             settings=configuration.settings,

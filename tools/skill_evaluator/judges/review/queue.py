@@ -301,7 +301,10 @@ class ReviewQueue:
         return list(dict.fromkeys(labels))
 
     def add(self, items: Iterable[ReviewItem]) -> list[ReviewItem]:
-        """Append the items that are not queued yet and return them. Raise JudgeError or StorageError."""
+        """Append the items that are not queued yet and return them.
+
+        Raise JudgeError if the queue has an invalid item, and StorageError if it cannot be written.
+        """
         with locked(self.folder / ".reviews.lock"):
             queued = self.items()
             fresh = {item.id: item for item in items if item.id not in queued}

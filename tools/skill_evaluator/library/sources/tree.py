@@ -168,7 +168,7 @@ def semver_of(text: str) -> str | None:
 
 
 def sent_as_written(texts: Iterable[str], filled: Collection[str] = ()) -> Iterator[str]:
-    """Yield a remark for each placeholder, such as {{name}} or !`date`, that is sent to the model unchanged.
+    """Yield a remark for each {{name}} and !`command` that is sent to the model unchanged.
 
     Skip the names in `filled`, whose values are known.
     """

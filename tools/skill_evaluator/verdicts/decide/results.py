@@ -256,7 +256,10 @@ class Cases(FrozenModel):
 
 
 class SinceAccepted(FrozenModel):
-    """The change of the critical measure that fell most since the accepted version; `run_id` is that version's run."""
+    """The change of the critical measure that fell most since `version`, whose run is `run_id`.
+
+    `version` is the accepted version, or else the lowest comparable version.
+    """
 
     version: str
     run_id: str

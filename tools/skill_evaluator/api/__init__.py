@@ -18,6 +18,7 @@ from skill_evaluator.ci.linting import DoctorReport, LintedLibrary, LintRequest,
 from skill_evaluator.ci.platforms import PLATFORMS, fetched_fixtures, refuse_fetched
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError, refuse
 from skill_evaluator.evaluation import many
+from skill_evaluator.evaluation.many import DryRun, Switch
 from skill_evaluator.evaluation.mutation import MutationRequest, MutationResult, mutate
 from skill_evaluator.evaluation.outputs import explain, score_again
 from skill_evaluator.evaluation.pipeline import EvaluationResult, evaluate
@@ -206,7 +207,7 @@ class Library:
         no_prompt: bool = False,
         recorded_baseline: bool = False,
         batch: bool = False,
-    ) -> many.DryRun:
+    ) -> DryRun:
         """Check everything that an evaluation requires and estimate its calls and cost; makes no call.
 
         Args:
@@ -387,7 +388,7 @@ class Library:
         replicates: int | None = None,
         dry_run: bool = False,
         watch: Watch | None = None,
-    ) -> many.Switch:
+    ) -> Switch:
         """Evaluate components with two models, and compare the new model with the old one.
 
         Args:
@@ -548,14 +549,14 @@ def evaluate_planned(
     return done
 
 
-def switch_models(request: many.SwitchRequest, watch: Watch) -> many.Switch:
+def switch_models(request: many.SwitchRequest, watch: Watch) -> Switch:
     """Evaluate components with two models, write the report of each run, and return the comparisons."""
     rows, policy = [], load_settings(request.config).policy  # read before the calls, which no later error may lose
     for row, evaluated in many.switched_components(request, watch):
         rows.append(row)
         for problem in () if evaluated is None else write_reports(evaluated).problems:
             print(f"warning: {row.component}: {problem}", file=sys.stderr)
-    return many.Switch(request=request, policy=policy, rows=rows)
+    return Switch(request=request, policy=policy, rows=rows)
 
 
 def with_library(options: Any) -> Any:

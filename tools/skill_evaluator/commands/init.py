@@ -97,8 +97,7 @@ def _adopt(options: InitRequest) -> None:
     if count and agreed(f"Write {counted(count, 'file')}?", yes=options.yes):
         for line in adopt(options, proposal):
             print(line)
-        library = Library(config=options.home / cli.CONFIG)
-        local = all(model.provider == "local" for model in library.models)
+        local = all(model.provider == "local" for model in Library(config=options.home / cli.CONFIG).models)
         judge = " and your judge into .evaluator/settings.yaml" if proposal.sentences else ""
         models = "write your models into" if local else "check the models in"
         print(_NEXT_OF_ADOPTED.format(models, judge, options.command_prefix))
@@ -128,8 +127,7 @@ def demo(options: DemoOptions) -> int:
         with contextlib.chdir(options.folder):
             Library().evaluate(DEMO, invocation=f"2026010{day}T090000Z-00000{day}")
     replicates = Library(config=options.folder / cli.CONFIG).settings.replicates
-    folder = shlex.quote(str(options.folder))
-    print(_NEXT_OF_DEMO.format(folder=folder, skill=DEMO, replicates=replicates), end="")
+    print(_NEXT_OF_DEMO.format(folder=shlex.quote(str(options.folder)), skill=DEMO, replicates=replicates), end="")
     return EXIT_OK
 
 

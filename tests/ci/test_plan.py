@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from skill_evaluator.ci.plan import OnModels, Plan, PlannedBaseline, PlannedJob, PlannedRun, planned_request, read_plan
 from skill_evaluator.errors import PlanError
-from skill_evaluator.evaluation.request import EvaluationRequest
+from skill_evaluator.evaluation.runs import EvaluationRequest
 from skill_evaluator.files import json_text
 from skill_evaluator.library.config import Limits
 from skill_evaluator.library.versions import Problem

@@ -17,12 +17,11 @@ from skill_evaluator.api.judging import Judges
 from skill_evaluator.ci.linting import DoctorReport, LintedLibrary, LintRequest, examine, lint
 from skill_evaluator.ci.platforms import PLATFORMS, fetched_fixtures, refuse_fetched
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError, refuse
-from skill_evaluator.evaluation.many import DryRun, ManyPlanned, Switch, dry_run, switched_components
-from skill_evaluator.evaluation.mutation import MutationResult, mutate
+from skill_evaluator.evaluation import many
+from skill_evaluator.evaluation.mutation import MutationRequest, MutationResult, mutate
 from skill_evaluator.evaluation.outputs import explain, score_again
 from skill_evaluator.evaluation.pipeline import EvaluationResult, evaluate
-from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, MutationRequest, SwitchRequest
-from skill_evaluator.evaluation.runs import Finished
+from skill_evaluator.evaluation.runs import EvaluationRequest, Finished
 from skill_evaluator.exchange.exported import Exported, ExportRequest, export_records
 from skill_evaluator.exchange.imported import ImportRequest, import_results, records_in
 from skill_evaluator.library.case_table import CaseTable, ImportedCases, accept_cases, import_cases, unreviewed_cases
@@ -207,7 +206,7 @@ class Library:
         no_prompt: bool = False,
         recorded_baseline: bool = False,
         batch: bool = False,
-    ) -> DryRun:
+    ) -> many.DryRun:
         """Check everything that an evaluation requires and estimate its calls and cost; makes no call.
 
         Args:
@@ -223,7 +222,7 @@ class Library:
         Returns:
             The estimates of each model, and warnings.
         """
-        return dry_run(request_of(EvaluationRequest, locals()))
+        return many.dry_run(request_of(EvaluationRequest, locals()))
 
     def compare(
         self,
@@ -388,7 +387,7 @@ class Library:
         replicates: int | None = None,
         dry_run: bool = False,
         watch: Watch | None = None,
-    ) -> Switch:
+    ) -> many.Switch:
         """Evaluate components with two models, and compare the new model with the old one.
 
         Args:
@@ -403,7 +402,7 @@ class Library:
             One row per component, with the verdict (None: not compared) and the cost of both models. Components that
             are programs or have no cases are skipped with a warning.
         """
-        return switch_models(request_of(SwitchRequest, locals()), watch or no_progress)
+        return switch_models(request_of(many.SwitchRequest, locals()), watch or no_progress)
 
     def import_cases(self, table: CaseTable, *, on_problem: ProblemHandler = refuse) -> ImportedCases:
         """Make cases from the rows of the file `table.file`. Write them only if `table.yes`. Overwrite no case.
@@ -537,7 +536,7 @@ def evaluate_and_report(request: EvaluationRequest, watch: Watch) -> EvaluationR
 
 
 def evaluate_planned(
-    request: ManyRequest, planned: ManyPlanned, watch: Watch
+    request: many.ManyRequest, planned: many.ManyPlanned, watch: Watch
 ) -> dict[str, EvaluationResult | SkillEvaluatorError]:
     """Evaluate the planned components, which share the limits of calls and cost. Return the result or error by name."""
     done: dict[str, EvaluationResult | SkillEvaluatorError] = {}
@@ -549,14 +548,14 @@ def evaluate_planned(
     return done
 
 
-def switch_models(request: SwitchRequest, watch: Watch) -> Switch:
+def switch_models(request: many.SwitchRequest, watch: Watch) -> many.Switch:
     """Evaluate components with two models, write the report of each run, and return the comparisons."""
     rows, policy = [], load_settings(request.config).policy  # read before the calls, which no later error may lose
-    for row, evaluated in switched_components(request, watch):
+    for row, evaluated in many.switched_components(request, watch):
         rows.append(row)
         for problem in () if evaluated is None else write_reports(evaluated).problems:
             print(f"warning: {row.component}: {problem}", file=sys.stderr)
-    return Switch(request=request, policy=policy, rows=rows)
+    return many.Switch(request=request, policy=policy, rows=rows)
 
 
 def with_library(options: Any) -> Any:

@@ -18,7 +18,7 @@ from pydantic.json_schema import SkipJsonSchema
 from skill_evaluator import __version__
 from skill_evaluator import identifiers as ids
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, PlanError
-from skill_evaluator.evaluation.request import EvaluationRequest
+from skill_evaluator.evaluation.runs import EvaluationRequest
 from skill_evaluator.files import FrozenModel, read_json, read_versioned, validated
 from skill_evaluator.library import options as cli
 from skill_evaluator.library.components import Component, load_component

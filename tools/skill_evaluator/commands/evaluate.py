@@ -11,7 +11,7 @@ from skill_evaluator.ci.plan import planned_request, read_plan
 from skill_evaluator.display.pages import print_page
 from skill_evaluator.evaluation import many, mutation, pipeline
 from skill_evaluator.evaluation.pipeline import EvaluationResult
-from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, MutationRequest, SwitchRequest
+from skill_evaluator.evaluation.runs import EvaluationRequest
 from skill_evaluator.library import options as cli
 from skill_evaluator.library.scenarios import SCHEMA_ALONE
 from skill_evaluator.records.archive import entry_of
@@ -53,7 +53,7 @@ EXITS = {
 
 
 @cli.options
-class EvaluateOptions(ManyRequest):
+class EvaluateOptions(many.ManyRequest):
     full: cli.Full = False
     plan: Path = cli.rare("With --planned: the file that `ci plan` wrote.", Path("plan.json"), metavar="FILE")
     planned: str | None = cli.rare("Start or continue the run that has this id in the plan.", metavar="RUN")
@@ -63,7 +63,7 @@ def evaluate(options: EvaluateOptions) -> int:
     """Run a prompt on its cases and models; score the outputs and record the result."""
     if options.planned:
         options = planned_request(options, read_plan(options.plan), options.planned)
-    elif options.is_many:
+    elif not options.skill or options.changed or options.base is not None or set("*?[") & set(options.skill):
         return _evaluate_many(options)
     if options.dry_run:
         return print_dry_run(many.dry_run(options), options.format)
@@ -97,7 +97,7 @@ def try_(options: TryOptions) -> int:
     return code
 
 
-def switch(options: SwitchRequest) -> int:
+def switch(options: many.SwitchRequest) -> int:
     """Compare two models on every component, or on the named components.
 
     Both models are called at the same time, and the results are recorded. If the old model does not answer, its newest
@@ -109,7 +109,7 @@ def switch(options: SwitchRequest) -> int:
     return result.exit_code
 
 
-def mutate(options: MutationRequest) -> int:
+def mutate(options: mutation.MutationRequest) -> int:
     """Remove parts of a prompt and show whether the cases notice.
 
     Each sentence, bullet and section is removed once. All mutants are called interleaved with the whole prompt. Nothing
@@ -137,7 +137,7 @@ def _show(done: EvaluationResult, request: EvaluationRequest, *, full: bool, sho
     return _code(library_of(request), done)
 
 
-def _evaluate_many(request: ManyRequest) -> int:
+def _evaluate_many(request: many.ManyRequest) -> int:
     library = library_of(request)
     planned = many.plan_many(request)
     print_planned(planned)

@@ -13,9 +13,9 @@ from skill_evaluator import errors
 from skill_evaluator.display import with_progress
 from skill_evaluator.errors import ConfigError, RunError, SkillEvaluatorError
 from skill_evaluator.evaluation.pipeline import EvaluationResult, evaluate
-from skill_evaluator.evaluation.request import EvaluationRequest, ManyRequest, SwitchRequest
-from skill_evaluator.evaluation.runs import baseline_notes, plan_runs, read_inputs
+from skill_evaluator.evaluation.runs import EvaluationRequest, baseline_notes, plan_runs, read_inputs
 from skill_evaluator.judges.modes.sentences import judge_estimate
+from skill_evaluator.library import options as cli
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Policy, SafetyLimits, VerdictName, select_models
@@ -37,6 +37,27 @@ from skill_evaluator.text import counted, listed, nearest
 from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.results import ComparisonResult, per_1000
 from skill_evaluator.verdicts.decide.rules import exit_code, rules_for
+
+
+@cli.options
+class ManyRequest(EvaluationRequest):
+    """The options of `evaluate` for one or several components."""
+
+    skill: str = cli.argument("A component, its folder, or a glob; default: all that can run.", "", "COMPONENT")
+    changed: bool = cli.flag("Run only the components that this branch changed.")
+    base: str | None = cli.option("With --changed: compare with this commit; default: main.", metavar="COMMIT")
+    yes: bool = cli.flag("Run several components without confirmation.")
+
+
+@cli.options
+class SwitchRequest(cli.LibraryOptions):
+    """The options of `switch`."""
+
+    old: str = cli.argument("The model to replace.")
+    new: str = cli.argument("The new model, an id of models.yaml.")
+    skills: tuple[str, ...] = cli.argument(cli.SKILLS, (), "COMPONENT")
+    replicates: int | None = cli.option("Calls per case and model; default 10 (settings.yaml).", None, "-n")
+    dry_run: bool = cli.flag("Print the maximum cost; make no call.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -19,9 +20,9 @@ from pydantic import Field
 
 from skill_evaluator.errors import RunError
 from skill_evaluator.evaluation.pipeline import call_and_score
-from skill_evaluator.evaluation.request import EvaluationRequest, MutationRequest
-from skill_evaluator.evaluation.runs import Inputs, read_inputs
+from skill_evaluator.evaluation.runs import EvaluationRequest, Inputs, read_inputs
 from skill_evaluator.files import FrozenModel, read_text
+from skill_evaluator.library import options as cli
 from skill_evaluator.library.prompts import Message, Prompt
 from skill_evaluator.records.record import CaseRecord, Record
 from skill_evaluator.runner.journal import ComponentRun, RunSize, answered_calls, input_digests, new_runs
@@ -39,6 +40,18 @@ _HEADING = re.compile(r"(#{1,6})[ \t]")
 _BULLET = re.compile(r"[ \t]*(?:[-*+]|\d+[.)])[ \t]+\S")
 _NO_TEXT = re.compile(r"[ \t]*(?:\||>|[-*_]{3,}[ \t]*$|</?\w|$)")
 _SENTENCE = re.compile(r"\S.*?(?:[.!?](?=\s+[^\sa-z])|\Z)\s*", re.DOTALL)
+
+
+@cli.options
+class MutationRequest(cli.LimitsOption, cli.LibraryOptions):
+    """The options of `mutate`."""
+
+    skill: str = cli.argument(cli.SKILL, metavar="COMPONENT")
+    model: str | None = cli.option("The model to call; required if models.yaml has several.", None, "-m", metavar="ID")
+    replicates: int = cli.option("Calls per case and mutant.", 4, "-n")
+    mutants: int = cli.option("Number of parts of the prompt to remove, longest first.", 40)
+    dry_run: bool = cli.flag("List the mutants and their maximum cost; make no call.")
+    results: Path | None = cli.rare("Folder for the runs; default: the component's evals/results.", metavar="DIR")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from watchfiles import watch as watch_files
 from skill_evaluator.display import visible, with_progress
 from skill_evaluator.errors import LeaderboardError, SkillEvaluatorError
 from skill_evaluator.evaluation.outputs import JudgedRun, judge_run
-from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.evaluation.runs import (
+    EvaluationRequest,
     Finished,
     Inputs,
     is_recordable,

@@ -6,19 +6,19 @@ reused, because the best of many tries would look like an improvement.
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from skill_evaluator.errors import ConfigError, RunError, SkillEvaluatorError
-from skill_evaluator.evaluation.request import EvaluationRequest
 from skill_evaluator.files import try_lock
 from skill_evaluator.identifiers import BASELINE, invocation_of
 from skill_evaluator.judges.calibration.results import read_calibration
 from skill_evaluator.judges.modes.sentences import judge_estimate
+from skill_evaluator.library import options as cli
 from skill_evaluator.library.cases import Case, load_cases, refuse_unfilled
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Policy, Settings, select_models
@@ -43,6 +43,49 @@ from skill_evaluator.runner.schedule import Shard, refuse_amounts, replicates_of
 from skill_evaluator.stats import total_or_none
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.component import RecordedComponent
+
+
+@cli.options
+class EvaluationRequest(cli.LimitsOption, cli.LibraryOptions):
+    """The options of `evaluate`, and the values that a plan sets for a run.
+
+    A plan sets `invocation` (the prefix of run ids), `baseline_commit`, and `limits` (the run's shares of rate limits,
+    by model id).
+    """
+
+    skill: str = cli.argument(cli.SKILL, metavar="COMPONENT")
+    replicates: int | None = cli.option("Calls per case and model; default 10 (settings.yaml).", None, "-n")
+    models: cli.OnlyModels = ()
+    dry_run: bool = cli.flag("Check inputs and print the maximum cost; make no call.")
+    cases: cli.Cases = ()
+    seed: int | None = cli.rare("Seed; default: settings.yaml; an unused one with a baseline.")
+    resume: bool = cli.flag("Continue the newest unfinished run.")
+    run: str | None = cli.option("Continue the run with this id or in this folder.", metavar="ID")
+    no_reuse: bool = cli.flag("Start a new run, even if an unfinished one could continue.")
+    shard: str | None = cli.rare("Run only the I-th of N parts of the cases.", metavar="I/N")
+    scenario: str | None = cli.rare("Wrap the prompt in the file .evaluator/scenarios/NAME.md.", metavar="NAME")
+    no_prompt: bool = cli.flag("Send only the output schema instead of the prompt.")
+    recorded_baseline: bool = cli.flag("Compare with the baseline's record; do not run it again.")
+    failing: bool = cli.flag("Run again only the cases that failed in the newest record.")
+    with_baseline: bool = cli.rare("Require a run of the baseline, even for a draft.", False)
+    invocation: str | None = None
+    baseline_commit: str | None = None
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    rerun_baseline: bool = cli.rare("Run the highest recorded version again to measure noise.", False)
+    draft: bool = cli.flag("Make a draft: it is in no leaderboard and never a baseline.")
+    batch: cli.Batch = False
+    results: Path | None = cli.rare("Folder for the runs; default: the component's evals/results.", metavar="DIR")
+    leaderboard: bool = cli.rare(
+        "Whether to add the record to leaderboard.json; default: yes.", True, negative="--no-leaderboard"
+    )
+
+    @property
+    def resumed(self) -> str | None:
+        """The run that the options ask to continue, or `latest` for the newest unfinished one.
+
+        It is None if they name none; an unfinished run of the same inputs may still be continued.
+        """
+        return self.run or (cli.LATEST if self.resume else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -139,7 +139,7 @@ def _judged_labels(request: CalibrateRequest, labels: Labels) -> tuple[NamedRubr
 
 
 def _corrupted_pairs(request: CalibrateRequest, labels: Labels) -> list[CorruptedPair]:
-    """Corrupt the preferred output of each labelled pair. Add harmless changes of these outputs as controls."""
+    """Return up to `request.corrupt` pairs of a preferred and a corrupted output, then harmless controls."""
     good = [
         OutputItem(id=pair.id, stratum=pair.stratum, input=pair.input, output=text)
         for pair in labels.of(LabelledPair)

@@ -294,7 +294,7 @@ def _write_results(folder: Path, task: judging.JudgeTask, results: JudgedResults
 
 
 def _queue(task: ModeTask, request: JudgedRequest, decisions: Sequence[Decision], judge_run: str) -> None:
-    """Queue the doubtful items and, with --review, a random sample."""
+    """Queue the items with reasons for review and, with --review, a random sample."""
     judged = [
         (task.review_item(unit, judge_run=judge_run), decision.reasons)
         for unit, decision in zip(task.units, decisions, strict=True)

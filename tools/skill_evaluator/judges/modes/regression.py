@@ -289,7 +289,7 @@ class DimensionResult(FrozenModel):
 
 
 class PairResult(FrozenModel):
-    """A judge's verdict on one pair. The first reason explains the ship decision. A field is null if it is unknown."""
+    """A judge's verdict on one pair. The first reason explains the ship decision. Unknown fields are null."""
 
     id: Label
     stratum: Label

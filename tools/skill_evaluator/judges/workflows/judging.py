@@ -174,7 +174,7 @@ def _regression_task(request: RegressionRequest, session: judging.JudgeSession) 
 
 
 def judge(request: JudgedRequest, watch: Watch | None = None) -> judging.Judged | judging.JudgeRunSize:
-    """Judge the outputs of a request. In a dry run return the size. Raise JudgeError, RunError or ConfigError."""
+    """Judge the outputs of a request. In a dry run return the size. Raise SkillEvaluatorError for invalid input."""
     cascade_ids = cascade_judges(request)
     session = judging.JudgeSession.of(request, watch, cascade_ids)
     if isinstance(request, ScoreRequest):

@@ -81,7 +81,7 @@ def test_process_group_is_killed_when_a_hostile_program_ends(
     assert len(ended.stdout) <= 100_000
     assert len(ended.stderr) <= 16_000
     wait_until(lambda: alive(mark) == [], 10)  # a killed process takes a moment to end
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 30
 
 
 @LINUX

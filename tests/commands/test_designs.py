@@ -106,7 +106,7 @@ def test_draft_is_interleaved_with_its_version_before_the_edit(bumped: Library, 
     for result in (done.json["comparison"], again.json):
         (model,) = result["models"]
         assert (model["baseline"]["run_id"], model["candidate"]["run_id"]) == (baseline["run_id"], candidate["run_id"])
-    assert bumped.call("lint", SKILL).code == 0
+    assert bumped.call("lint", SKILL).err == "error: 1 problem in 1 of 1 component\n", "the version was not raised"
 
 
 def test_interleaved_baseline_has_a_record_and_no_row(bumped: Library) -> None:

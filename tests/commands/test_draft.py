@@ -55,7 +55,9 @@ def test_draft_is_compared_with_its_version_before_the_edit(library: Library) ->
     assert "1.2.0 → 1.2.0 (draft)" in done.out
     assert "0.500 → 1.000" in done.out
     assert "next: raise the version in prompt.md" in done.out
-    assert library.call("lint").code == 0
+    linted = library.call("lint")
+    assert linted.out.endswith("the prompt changed but the version did not; raise it above 1.2.0\n")
+    assert linted.err == "error: 1 problem in 1 of 1 component\n"
     (draft,) = drafts(library)
     again = library.call("compare", SKILL, "--candidate", draft)
     assert (again.code, "1.2.0 → 1.2.0 (draft)" in again.out, "0.500 → 1.000" in again.out) == (0, True, True)

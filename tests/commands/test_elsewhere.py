@@ -148,7 +148,8 @@ def test_steps_after_a_plan_run_as_printed_in_the_same_clone(pipeline: Pipeline)
     steps = re.findall("`(git pull .*?)`", collected.out)
     assert len(steps) == 2
     for step in steps:
-        finish(start(here, "bash", "-c", step))
+        process = start(here, "bash", "-c", step)
+        assert "rror: " not in process.communicate(timeout=300)[0]  # of git or of the command
 
 
 def test_gitlab_pipeline_records_pushed_versions(pipeline: Pipeline) -> None:

@@ -1,6 +1,7 @@
 """`init`: the written files work unchanged, and existing files are kept."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -109,6 +110,16 @@ def test_next_command_printed_by_init_runs(root: Path, models: Sequence[Any] | N
     (command,) = re.findall(r"`skill-evaluator (init .*)` adds", done.out)
     assert "written  .github/workflows/evaluate.yml" in skill_evaluator(root, *command.split()).out
     assert skill_evaluator(root, "lint", "--strict").code == 0
+
+
+def test_next_command_of_init_runs_from_another_folder(root: Path) -> None:
+    done = skill_evaluator(root.parent, "init", "my prompts", "--name", "invoices")
+    commands = re.findall(r"(?m)^Next: (.*)$|`(.*)` adds", done.out)
+    for command in ("".join(found) for found in commands):
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        shell = subprocess.run(["bash", "-c", command], cwd=root.parent, env={**os.environ, "PATH": path}, check=False)
+        assert (len(commands), shell.returncode) == (2, 0), command
+    assert (root.parent / "my prompts" / ".github").is_dir()
 
 
 def test_init_with_workflows_writes_no_component_unless_it_is_named(root: Path) -> None:

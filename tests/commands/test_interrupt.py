@@ -82,7 +82,7 @@ def test_second_interrupt_ends_at_once(served: Library, server: ChatServer) -> N
         began = time.monotonic()
         process.send_signal(signal.SIGINT)
         stopped = ended(process)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < LONG / 2
     assert stopped.code == 4
     assert "Traceback" not in stopped.err
     assert len(only_journal(served)) == 3
@@ -124,7 +124,7 @@ def test_one_interrupt_ends_a_local_model(library: Library) -> None:
         began = time.monotonic()
         process.send_signal(signal.SIGINT)
         stopped = ended(process)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < LONG / 2
     assert stopped.code == 4
     assert "Traceback" not in stopped.err
     assert "waiting" not in stopped.err

@@ -56,7 +56,7 @@ def test_plugin_passes_warns_and_records_nothing(recorded: Library) -> None:
     done = run_pytest(recorded)
     assert (done.code, done.out.splitlines()[-1].split(" in ")[0]) == (0, "2 passed, 1 warning"), done.out
     assert "UserWarning: new: no verdict" in done.out
-    assert "there is no complete record to compare with: evaluate new first" in done.out
+    assert "no complete record to compare with; first run: skill-evaluator evaluate new" in done.out
     assert {path for path in recorded.tree() if "__pycache__" not in path} == before
 
 

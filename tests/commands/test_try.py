@@ -56,7 +56,7 @@ def test_try_compares_scores_without_the_recorded_outputs(library: Library) -> N
     done = library.call("try", SKILL)
     assert (done.code, "0.500 → 1.000" in done.out) == (0, True)
     assert "cannot be shown: its run folder, which is not committed, is not on this machine" in done.out
-    remedy = done.out.partition("not on this machine; `")[2].partition("` runs it again here")[0]
+    remedy = done.out.partition("not on this machine; `skill-evaluator ")[2].partition("` runs it again")[0]
     write(library, "1.2.0", "Extract title and year.", WRONG)  # as it was recorded
     assert library.call(*remedy.split()).code == 0
     write(library, "1.2.0", EDITED, RIGHT)

@@ -108,9 +108,9 @@ ATTACKS = {
 def test_unreadable_file_is_refused_quickly(tmp_path: Path, attack: str) -> None:
     content, words = ATTACKS[attack]
     skill = replace(component(tmp_path), limits=SafetyLimits(file_pages=10))
-    began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert words in refused(skill, tmp_path / "f", {"document.pdf": content})
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
 
 

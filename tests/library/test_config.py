@@ -69,7 +69,7 @@ REFUSED = {
         ),
         (
             "models: [{id: a, provider: x, api_key_env: sk-123}]",
-            "String should match pattern '^[A-Za-z_][A-Za-z0-9_]*$' at models[0].api_key_env in {path}",
+            "a variable's name, not a key, is expected at models[0].api_key_env in {path}",
         ),
         (
             "models: [{id: off, provider: x}]",

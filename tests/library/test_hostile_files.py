@@ -211,14 +211,14 @@ def _put(root: Path, path: str, content: bytes) -> None:
 
 
 def _read_or_refused(read: Callable[[Path], object], root: Path) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     refused = ""
     try:
         read(root)
     except SkillEvaluatorError as problem:
         refused = str(problem)
     assert "\n" not in refused
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10
 
 
 @pytest.fixture(scope="module")

@@ -74,10 +74,10 @@ WHERE = Path("a.yaml")
 
 
 def refused(text: str, **options: Any) -> str:
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(ConfigError) as caught:
         parse_yaml(text, WHERE, **options)
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10
     assert "\n" not in str(caught.value)
     return str(caught.value)
 

@@ -115,7 +115,7 @@ def test_closing_drops_unfinished_tasks() -> None:
         under_way = workers.submit(("sleep", 60), lambda: COSTLY)
         waiting = workers.submit(("double", 1), lambda: COSTLY)
         wait_until(under_way.running)
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 30
     assert waiting.cancelled()
     assert not _exists(process)
 

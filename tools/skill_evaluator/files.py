@@ -29,7 +29,8 @@ _SYNC_S = 0.2  # seconds between fsync calls, which take milliseconds each
 _MAX_JSON_LEVELS = 200  # outputs are limited to 64; validators fail at about 250, Python at about 1,000
 _MAX_VALUE_CHARS = 60
 SURROGATE = "a character is written as half of a surrogate pair, such as \\ud83d; write the character itself"
-_SECRET = ("api_key_env", "base_url")  # people paste credentials there by mistake
+# people paste credentials into these keys by mistake, so their values are not shown
+_SECRET = {"api_key_env": "a variable's name, not a key, is expected", "base_url": "an http(s) address is expected"}
 _EXPECTED = {
     **dict.fromkeys(("model_type", "dict_type", "dataclass_type"), "a mapping of keys to values is expected"),
     **dict.fromkeys(("tuple_type", "list_type"), "a list is expected"),
@@ -206,7 +207,7 @@ def problem_message(problem: ErrorDetails, model: type[BaseModel] | None, path: 
         "value_error": str(context.get("error", "")),
     }.get(kind)
     if message or name in _SECRET:
-        return message or problem["msg"], ""
+        return message or _SECRET[str(name)], ""
     value_text, advice = json.dumps(value, ensure_ascii=False, default=str)[:_MAX_VALUE_CHARS], ""
     if kind in ("string_type", "literal_error") and isinstance(value, bool | int | float | datetime.date):
         interpretation = "this as a date" if isinstance(value, datetime.date) else "this as a number"

@@ -339,9 +339,7 @@ def _harmless(folder: Path) -> dict[str, str]:
         listing = _text(folder, "config", "--show-scope", "--name-only", "--get-regexp", r"^filter\.")
     except GitError:  # there are no filters
         listing = ""
-    filter_keys = (
-        line.partition("\t")[2] for line in listing.splitlines() if line.startswith(("local\t", "worktree\t"))
-    )
+    filter_keys = (row.partition("\t")[2] for row in listing.splitlines() if row.startswith(("local\t", "worktree\t")))
     keys = {"core.fsmonitor": "false"}
     for name in {key.rpartition(".")[0] for key in filter_keys}:
         keys |= {f"{name}.clean": "", f"{name}.process": "", f"{name}.required": "false"}

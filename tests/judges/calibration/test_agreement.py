@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.calibration.agreement import label_results
+from skill_evaluator.judges.calibration.agreement import label_results, probe_biases
 from skill_evaluator.judges.calibration.labels import LabelledPair, Labels, ScoredItem
 from skill_evaluator.judges.calibration.results import BiasResult, JudgeResult, LabelAgreement
 from skill_evaluator.judges.prompting.judging import StoredScore, StoredVerdict
@@ -152,3 +152,11 @@ def test_score_above_the_scale_of_the_rubric_is_refused(label: int, score: int, 
     given = [StoredScore(id="p0", judge="j", criterion="clear", score=score)]
     with pytest.raises(JudgeError, match=f"{source} has the score 5 on criterion 'clear'; the rubric's highest is 3"):
         label_results(labels, given, scales={"clear": 3})
+
+
+def test_probe_ignores_scores_on_a_criterion_that_is_not_judged() -> None:
+    labels = labels_of(ScoredItem, scores=[{"tone": 2, "style": 3}], output=["A hall."])
+    fields = {"judge": "j", "criterion": "tone"}
+    verdicts = [StoredScore(id=name, score=score, **fields) for name, score in (("p0", 3), ("p0/verbosity", 5))]
+    (bias,) = probe_biases(["verbosity"], labels, verdicts, {"tone": 5})
+    assert (bias.criterion, bias.shift.value) == ("tone", 0.5)

@@ -5,6 +5,7 @@ check leaves no files behind. Components in other formats stay in place.
 """
 
 import os
+import shlex
 import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import chdir, suppress
@@ -97,6 +98,11 @@ class InitRequest:
             raise ConfigError("--keyless requires --workflows")
 
     @property
+    def command_prefix(self) -> str:
+        """The start of a shell command that runs in the folder; "" for the current folder."""
+        return "" if self.folder == Path() else f"cd {shlex.quote(str(self.folder))} && "
+
+    @property
     def home(self) -> Path:
         """The folder that the files are written to."""
         return self.out or self.folder
@@ -175,7 +181,7 @@ def find_branch(folder: Path) -> str:
     if repository.root.resolve() != folder.resolve():
         raise ConfigError(
             f"{folder} is inside the repository {repository.root}, and GitHub reads workflows only at its root; "
-            f"run: skill-evaluator init {repository.root}"
+            f"run: skill-evaluator init {shlex.quote(str(repository.root))} --workflows"
         )
     return repository.main_branch() or repository.resolve_symbolic("HEAD") or "main"
 

@@ -179,6 +179,6 @@ def _warn_without_verdict(done: EvaluationResult, *, show_changes: bool) -> None
         for note in filter(None, notes):
             print(f"warning: {note}", file=sys.stderr)
     if done.inputs.request.scenario == SCHEMA_ALONE and done.judged:
-        print(f"evaluate {name} without --no-prompt, too, to see what the prompt adds", file=sys.stderr)
+        print(f"to see what the prompt adds, also run: skill-evaluator evaluate {name}", file=sys.stderr)
     if show_changes and done.judged:
-        print(f"there is no complete record to compare with: evaluate {name} first", file=sys.stderr)
+        print(f"no complete record to compare with; first run: skill-evaluator evaluate {name}", file=sys.stderr)

@@ -1,6 +1,7 @@
 """`skill-evaluator init`, `demo`, `schemas`, `lint` and `doctor`: write the files of a library and check its set-up."""
 
 import contextlib
+import shlex
 import sys
 from pathlib import Path
 
@@ -38,9 +39,9 @@ EXITS = {
     "doctor": {0: "no problem found", 4: "a problem; the output says what to do"},
 }
 _NEXT = """
-Next: skill-evaluator evaluate {name} --dry-run
+Next: {prefix}skill-evaluator evaluate {name} --dry-run
 Then put your prompt, schema and fields into components/{name}, your cases into fixtures/{name}/cases
-and your models into .evaluator/models.yaml: skill-evaluator evaluate {name} --max-cost 1
+and your models into .evaluator/models.yaml: {prefix}skill-evaluator evaluate {name} --max-cost 1
 """
 _NEXT_OF_WORKFLOWS = """
 On GitHub a push to {branch} that brings a component, or raises its version by MINOR or MAJOR, is evaluated.
@@ -54,10 +55,10 @@ Is the second version worse? How did each version score? What went wrong?
   skill-evaluator compare {skill} --candidate 1.1.0 --model example-large
   skill-evaluator history {skill}
   skill-evaluator explain --case booking \\
-    {run}
+    20260102T090000Z-000002-{skill}-example-large
 """
-_NEXT_OF_ADOPTED = "\nNext: {} .evaluator/models.yaml{}, then: skill-evaluator evaluate --max-cost 1"
-_WORKFLOWS = "`skill-evaluator init {}` adds the workflows of GitHub."
+_NEXT_OF_ADOPTED = "\nNext: {} .evaluator/models.yaml{}, then: {}skill-evaluator evaluate --max-cost 1"
+_WORKFLOWS = "`{}skill-evaluator init {}` adds the workflows of GitHub."
 
 
 def init(options: InitRequest) -> int:
@@ -69,11 +70,11 @@ def init(options: InitRequest) -> int:
     for line in lines:
         print(line)
     if name:
-        print(_NEXT.format(name=name), end="")
+        print(_NEXT.format(name=name, prefix=options.command_prefix), end="")
     if options.workflows:
         print(_NEXT_OF_WORKFLOWS.format(branch=find_branch(options.folder)), end="")
     else:
-        print(_WORKFLOWS.format("--workflows"))
+        print(_WORKFLOWS.format(options.command_prefix, "--workflows"))
     return EXIT_OK
 
 
@@ -97,11 +98,12 @@ def _adopt(options: InitRequest) -> None:
             print(line)
         local = all(model.provider == "local" for model in Library(config=options.home / cli.CONFIG).models)
         judge = ", set policy.judge.model in .evaluator/settings.yaml" if proposal.sentences else ""
-        print(_NEXT_OF_ADOPTED.format("write your models into" if local else "check the models in", judge))
+        models = "write your models into" if local else "check the models in"
+        print(_NEXT_OF_ADOPTED.format(models, judge, options.command_prefix))
         if local:
             print("Until then the small local model in that file is called; its first call downloads 98 MB.")
         if not options.workflows:
-            print(_WORKFLOWS.format("--adopt --workflows --yes"))
+            print(_WORKFLOWS.format(options.command_prefix, "--adopt --workflows --yes"))
     else:
         print("nothing was written; --yes writes the proposed files" if count else "nothing is missing")
 
@@ -123,9 +125,8 @@ def demo(options: DemoOptions) -> int:
             replace_text(options.folder / path, text)
         with contextlib.chdir(options.folder):
             Library().evaluate(DEMO, invocation=f"2026010{day}T090000Z-00000{day}")
-    run = f"20260102T090000Z-000002-{DEMO}-example-large"
     replicates = Library(config=options.folder / cli.CONFIG).settings.replicates
-    print(_NEXT_OF_DEMO.format(folder=options.folder, skill=DEMO, replicates=replicates, run=run), end="")
+    print(_NEXT_OF_DEMO.format(folder=shlex.quote(str(options.folder)), skill=DEMO, replicates=replicates), end="")
     return EXIT_OK
 
 

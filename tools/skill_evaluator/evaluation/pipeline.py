@@ -112,7 +112,9 @@ class EvaluationResult:
         folders = [results / baseline_id for results in (inputs.results_dir, component.results_dir)]
         folder = next((folder for folder in folders if (folder / ANSWERS).exists()), None)
         if folder is None:
-            command = f"`evaluate {component.name} --model {record.model_id} --rerun-baseline` runs it again here"
+            command = (
+                f"`skill-evaluator evaluate {component.name} --model {record.model_id} --rerun-baseline` runs it again"
+            )
             absent = f"its run folder, which is not committed, is not on this machine; {command}"
             return ChangedAnswers(model_id=record.model_id, baseline=baseline_id, absent=absent)
         baseline, answers = self.archive.record(baseline_id), (outcomes(folder), outcomes(candidate.folder))

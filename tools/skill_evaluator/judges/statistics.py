@@ -120,8 +120,9 @@ def corrected_rate(reported: Estimate, sensitivity: Estimate, specificity: Estim
 class PositionBias(NamedTuple):
     """Position bias of pairs judged in both orders.
 
-    `flips`: share of the pairs with two parsed verdicts whose verdict changes with the order. `picks_first`: share of
-    verdicts for the output shown first. `lean`: `picks_first` minus the share for the second output, from −1 to 1.
+    `flips`: share of pairs in which the two verdicts differ, among the pairs with two parsed verdicts. `picks_first`:
+    share of all verdicts for the output shown first. `lean`: `picks_first` minus the share for the output shown second,
+    from −1 to 1.
     """
 
     flips: Estimate

@@ -151,9 +151,7 @@ def joined(parts: Any, *keys: str) -> str:
     values = list(parts) if isinstance(parts, list) else []
     for key in keys:
         values = [fields_of(value).get(key) for value in values]
-    return "\n".join(
-        value if isinstance(value, str) else canonical_json(value) for value in values if value is not None
-    )
+    return "\n".join(part if isinstance(part, str) else canonical_json(part) for part in values if part is not None)
 
 
 def sum_of_counts(*counts: Any) -> int | None:

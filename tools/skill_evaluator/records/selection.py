@@ -254,9 +254,7 @@ def accept(
     records = [archive.record(run) for of_model in runs.values() for run in of_model]
     lock = component.results_dir / ".accepted.lock"
     existing = accept_version(component.accepted_path, lock, name, acceptance)
-    versions = {
-        accepted_version for model_id in runs for accepted_version in versions_accepted(archive.accepted, model_id)
-    }
+    versions = {accepted for model_id in runs for accepted in versions_accepted(archive.accepted, model_id)}
     higher = max(versions, key=precedence, default=version)
     return Accepted(
         acceptance=existing or acceptance,

@@ -209,7 +209,7 @@ def score_biases(
 ) -> list[results.BiasResult]:
     """Return the biases of a judge on scored outputs. Skip undefined biases. `own_models`: models of its family.
 
-    An error is the judge's score minus the human score. `leniency` is the mean error, as a share of the scale. `length`
+    An error is the judge's score minus the human score, as a share of the scale. `leniency` is the mean error. `length`
     is Spearman's ρ of output length and error. `self_preference` is the mean error on outputs of the judge's own
     family, minus the mean error on other outputs. `noise` is the share of pairs of replicates that differ.
     """
@@ -272,6 +272,8 @@ def probe_biases(
     unprobed = join_labels(labels, verdicts)
     for name in dict.fromkeys(names):
         for (mode, criterion), units in join_labels(with_probe(name, labels), verdicts).items():
+            if mode == "score" and criterion not in scales:
+                continue  # the judge did not score this criterion
             before, after = _values_by_item(unprobed[mode, criterion]), _values_by_item(units)
             pairs = [(before[item], after[f"{item}/{name}"]) for item in before if f"{item}/{name}" in after]
             scale = (1.0, float(scales[criterion])) if mode == "score" else (0.0, 1.0)
@@ -281,7 +283,7 @@ def probe_biases(
 
 
 def _values_by_item(units: Iterable[Unit]) -> dict[str, float]:
-    """Return each item's score by id. For a pair, it is the share of wins of the output that people did not prefer."""
+    """Return a value for each item id: the score of an output or, for a pair, the win share of the rejected output."""
     return {
         unit.line.id: unit.verdict if isinstance(unit.line, ScoredItem) else _preference(unit, _worse_output(unit.line))
         for unit in units

@@ -114,7 +114,7 @@ class BatchResult(FrozenModel):
 
 
 class SentenceErrors(FrozenModel):
-    """Counts of sentences with the label yes or no, of right verdicts on them, and of missing verdicts (`lost`)."""
+    """Counts of verdicts on sentences with the label yes or no, of right verdicts, and of missing verdicts (`lost`)."""
 
     yes: NonNegativeInt = 0
     yes_right: NonNegativeInt = 0
@@ -135,8 +135,8 @@ class SentenceErrors(FrozenModel):
 class JudgeResult(FrozenModel):
     """The calibration of one judge.
 
-    `sentences` has its errors on `expect` checks by sentence (at least 30 labels), and under the key "" over all
-    sentences. `unusable` is set if no output of the judge counts.
+    `sentences` has the errors of the judge on each sentence that has at least 30 labels. The key "" has the errors over
+    all sentences. `unusable` is set if no output of the judge counts.
     """
 
     judge: str

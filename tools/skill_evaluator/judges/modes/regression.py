@@ -174,7 +174,7 @@ class RegressionAnswer(FrozenModel):
     """One output of a judge: in order 1 the baseline was shown first, in order 2 the candidate.
 
     `mismatches` lists the fields of the conclusion that contradict the findings, and `decision_basis` if it is too
-    long. `unrequested` lists further dimensions, which are ignored.
+    long. `unrequested` lists dimensions that were not requested. They do not count, but they require a human review.
     """
 
     order: Literal[1, 2]
@@ -269,10 +269,10 @@ def _mismatches(conclusion: Conclusion, rules: ship_rules.ShipRules, *, complete
 class DimensionResult(FrozenModel):
     """A judge's verdict on a pair in one dimension.
 
-    `by_order` has the majority verdict of the replicates in each order, or null if the order has no usable output. The
-    `verdict` is `uncertain` unless both orders have the same verdict. Exception: if only one order is usable, a
-    regression of high impact counts. `confidence` is the share of replicates with this verdict, or at most 0.5 if
-    uncertain.
+    `by_order` has the majority verdict of the replicates in each order, or null if the order has no usable output. If
+    both orders have the same verdict, it is the `verdict`. If only one order is usable and has a regression of high
+    impact, the `verdict` is `candidate_worse`. Otherwise the `verdict` is `uncertain`. `confidence` is the share of
+    replicates with the `verdict`. If the `verdict` is `uncertain`, `confidence` is at most 0.5.
     """
 
     dimension: Label
@@ -289,7 +289,7 @@ class DimensionResult(FrozenModel):
 
 
 class PairResult(FrozenModel):
-    """A judge's verdict on one pair. The first reason explains the ship decision. A field is null if it is unknown."""
+    """A judge's verdict on one pair. The first reason explains the ship decision. Unknown fields are null."""
 
     id: Label
     stratum: Label
@@ -362,7 +362,7 @@ class JudgeRegressions(JudgeFigures):
 
     @property
     def held(self) -> list[PairResult]:
-        """The pairs that the judge does not let ship."""
+        """The pairs that the judge blocks, sends to review or leaves undecided."""
         return [pair for pair in self.pairs if pair.ship_decision != "ship"]
 
 
@@ -415,7 +415,7 @@ class RegressionResults(ModeResults):
 
     @property
     def held(self) -> list[tuple[str, PairResult]]:
-        """The pairs that a usable judge does not let ship, each with the id of the judge. Blocked pairs come first."""
+        """The pairs that usable judges block, send to review or leave undecided, in this order, with the judge's id."""
         usable = [judge for judge in self.judges if judge.unusable is None]
         held = [(judge.judge.model_id, pair) for judge in usable for pair in judge.held]
         return sorted(held, key=lambda row: (row[1].ship_decision != "block", row[1].ship_decision is None))
@@ -427,7 +427,7 @@ class RegressionResults(ModeResults):
 
     @property
     def exit_code(self) -> int:
-        """3 for a block, an alert or a rate that rose; 0 for the decision `ship` by usable judges; else 4."""
+        """3 for a block, an alert or a risen rate; 0 if the decision is `ship` and all judges are usable; else 4."""
         if self.alerting or self.ship_decision == "block":
             return EXIT_REGRESSED
         ships = self.ship_decision == "ship" and not any(judge.unusable for judge in self.judges)

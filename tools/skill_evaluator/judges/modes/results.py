@@ -19,7 +19,7 @@ Verdict = int | float | str
 
 
 class Judgement(FrozenModel):
-    """The grounds of a verdict. `quotes`: pieces of evidence that quote a text; `unscored`: why it does not count."""
+    """Grounds of a verdict. `quotes`: pieces of evidence that quote a text; `unscored`: why the verdict is unusable."""
 
     evidence: list[JudgeText] = []
     justification: JudgeText = ""
@@ -54,7 +54,7 @@ class Decision(FrozenModel):
 
 
 class JudgeAgreement(FrozenModel):
-    """A judge of a panel: its weight, and the share of its verdicts that equal the panel's."""
+    """A judge of a panel: its weight, and the share of its verdicts that agree with the panel's verdicts."""
 
     judge: ModelId
     weight: PositiveFloat

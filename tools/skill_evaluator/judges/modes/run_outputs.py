@@ -248,7 +248,7 @@ def read_pinned(component: Path, skill: str) -> dict[str, PinnedOutputs]:
 def pinned_of_model(component: Path, skill: str, model_id: str) -> PinnedOutputs:
     """Return the pinned outputs of a model.
 
-    If it has none, but exactly one other model has, return those. Otherwise raise JudgeError.
+    If the model has none and exactly one other model has, return the other model's outputs. Otherwise raise JudgeError.
     """
     pinned = read_pinned(component, skill)
     if model_id in pinned:
@@ -264,8 +264,8 @@ def pinned_of_model(component: Path, skill: str, model_id: str) -> PinnedOutputs
 def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> PinReport:
     """Pin the outputs of a run on these cases. They replace all pinned outputs of the same model.
 
-    Raise JudgeError if the run is a draft or has none of the cases. Raise JudgeError if the run has no output of a
-    case, or if a case changed after the run.
+    Skip cases that the run did not include. Raise JudgeError if the run is a draft or included none of the cases. Raise
+    JudgeError if an included case has no output or changed after the run.
     """
     if read_component_manifest(folder).draft:
         raise JudgeError(f"{folder} is a draft, which cannot be a baseline; pin a run of a recorded version")

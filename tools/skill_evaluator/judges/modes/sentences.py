@@ -65,7 +65,7 @@ class SentenceVotes:
 
 
 def settled_by(votes: Sequence[Vote]) -> Vote | None:
-    """Return the deciding vote, if any: the first vote if it is yes, else the second of two equal votes."""
+    """If the first vote is yes, return it. Otherwise return the second yes or second no. Return None if undecided."""
     if votes and votes[0].holds:
         return votes[0]
     for verdict in (True, False):
@@ -192,7 +192,10 @@ class SentenceAnswers:
 
 
 def read_sentence_answers(folder: Path, digests: Mapping[str, str] | None = None) -> SentenceAnswers:
-    """Read the results of the judge with these digests, or of the last judge if `digests` is None. Raise RunError."""
+    """Read the results of the judge with these digests, or of the last judge if `digests` is None.
+
+    The results are empty if there is no such judge. Raise RunError if a manifest is invalid.
+    """
     passes = [(read_manifest(path), path) for path in _passes(folder)]
     judge_digests = digests or (passes[-1][0].digests if passes else {})
     judge_passes = [(manifest, path) for manifest, path in passes if manifest.digests == judge_digests]

@@ -139,8 +139,9 @@ def read_judgement(
 ) -> dict[str, Any]:
     """Return the fields of a `Judgement` on one criterion from `members`, the judge's JSON object.
 
-    If the judgement is unusable, return only the reason (`unscored`) and a `detail`. `decision` is the key of the score
-    or winner, and `evidence` has the keys of the evidence. `quotes` counts the pieces of evidence that quote a text.
+    `decision` is the key of the score or winner, `allowed` has its values, and `evidence` has the keys of the evidence.
+    The field `quotes` counts the pieces of evidence that quote one of the `texts`. If the judgement is unusable, return
+    only the reason (`unscored`) and a `detail`.
     """
     if isinstance(members, Unscored):
         return {"unscored": members.reason, "detail": members.detail}
@@ -197,7 +198,7 @@ def has_quotation(evidence: str, text: str) -> bool:
 
 
 def invented_quotations(evidence: str, texts: Sequence[str]) -> list[str]:
-    """Return the passages between quotation marks that no text contains; empty if a text contains all the evidence."""
+    """Return the quotations in `evidence` that no text contains. Return [] if a text contains `evidence` as a whole."""
     if any(contains_quotation(text, evidence) for text in texts):
         return []
     return [

@@ -68,7 +68,7 @@ class ReviewItem(StrictModel):
 
     @property
     def is_random(self) -> bool:
-        """Whether the item is from a random sample of all items, so that its labels can measure a judge."""
+        """Whether the labels can measure a judge: the item is random, and not from a `judge regression` run."""
         return "random" in self.reasons and not (self.kind == "regression" and self.judging)
 
     @model_validator(mode="after")
@@ -136,9 +136,9 @@ def items_from(path: Path, dimensions: Sequence[str] = ()) -> list[ReviewItem]:
 
 
 def select_for_review(judged: Sequence[tuple[ReviewItem, Sequence[str]]], sample: int, seed: int) -> list[ReviewItem]:
-    """Return the items with reasons for review, and `sample` random items. Add the reasons to each item.
+    """Return the items with reasons for review, and up to `sample` random items. Add the reasons to each item.
 
-    The random items exclude each pair of `judge regression` that has a reason for review.
+    The random items of `judge regression` are drawn only from the pairs without reasons.
     """
     candidates = [item for item, reasons in judged if item.kind != "regression" or not reasons]
     sampled_ids = random.Random(seed).sample([item.id for item in candidates], min(sample, len(candidates)))  # noqa: S311

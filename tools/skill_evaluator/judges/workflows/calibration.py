@@ -39,7 +39,7 @@ _MIN_SENTENCE_LABELS = 30  # fewer labels give no useful error rate of one sente
 
 
 def calibrate(request: CalibrateRequest, watch: Watch | None) -> judging.Judged | judging.JudgeRunSize:
-    """Measure judges against human labels. In a dry run return the size instead. Raise JudgeError for invalid input."""
+    """Measure judges against human labels. In a dry run return the size. Raise JudgeError or ConfigError."""
     if request.labels is None:
         raise JudgeError("--labels FILE is required: the file of human labels")
     labels = read_labels(request.labels)
@@ -139,7 +139,7 @@ def _judged_labels(request: CalibrateRequest, labels: Labels) -> tuple[NamedRubr
 
 
 def _corrupted_pairs(request: CalibrateRequest, labels: Labels) -> list[CorruptedPair]:
-    """Corrupt the preferred output of each labelled pair. Add harmless changes of these outputs as controls."""
+    """Return up to `request.corrupt` pairs of a preferred and a corrupted output, then harmless controls."""
     good = [
         OutputItem(id=pair.id, stratum=pair.stratum, input=pair.input, output=text)
         for pair in labels.of(LabelledPair)

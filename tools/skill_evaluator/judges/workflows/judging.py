@@ -174,7 +174,7 @@ def _regression_task(request: RegressionRequest, session: judging.JudgeSession) 
 
 
 def judge(request: JudgedRequest, watch: Watch | None = None) -> judging.Judged | judging.JudgeRunSize:
-    """Judge the outputs of a request. In a dry run return the size. Raise JudgeError, RunError or ConfigError."""
+    """Judge the outputs of a request. In a dry run return the size. Raise SkillEvaluatorError for invalid input."""
     cascade_ids = cascade_judges(request)
     session = judging.JudgeSession.of(request, watch, cascade_ids)
     if isinstance(request, ScoreRequest):
@@ -294,7 +294,7 @@ def _write_results(folder: Path, task: judging.JudgeTask, results: JudgedResults
 
 
 def _queue(task: ModeTask, request: JudgedRequest, decisions: Sequence[Decision], judge_run: str) -> None:
-    """Queue the doubtful items and, with --review, a random sample."""
+    """Queue the items with reasons for review and, with --review, a random sample."""
     judged = [
         (task.review_item(unit, judge_run=judge_run), decision.reasons)
         for unit, decision in zip(task.units, decisions, strict=True)

@@ -130,7 +130,7 @@ def _gather_values(
 ) -> None:
     """Add the canonical values in `value` to `forms`, and the array lengths to `lengths`, by field path.
 
-    `star_keys` are the keys that stand for each `*` of the path. A value below a `*` is stored with them.
+    `star_keys` has the actual key at each `*` of the field path. The keys are stored with the canonical value.
     """
     if field.rule is None and isinstance(value, dict):
         for key, child in with_nfc_keys(value).items():

@@ -65,7 +65,7 @@ class FieldRule:
 
     @property
     def counts(self) -> bool:
-        """Whether the field counts in field_level_f1, unless its weight is 0.
+        """Whether values with this comparator count in field_level_f1. The result does not depend on `weight`.
 
         Ignored fields and free text without a threshold do not count.
         """

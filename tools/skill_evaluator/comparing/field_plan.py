@@ -369,7 +369,7 @@ class Field:
         return self.rule or _BY_TYPE.get(type(value), _ANY)
 
     def array_rule(self, *items: Any) -> FieldRule:
-        """Return the alignment of this array. By default it is `best` if an item is an object or array, else `set`."""
+        """Return the array's alignment. If the plan has none: `best` if an item is an object or array, else `set`."""
         if self._alignment is not None and self._alignment.align is not None:
             return self._alignment
         return _BEST if any(isinstance(item, dict | list) for item in items) else _SET

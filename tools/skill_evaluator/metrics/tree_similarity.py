@@ -43,9 +43,9 @@ class Tree:
     shapes: list[int] = field(default_factory=list)
 
     def tops(self) -> dict[int, int]:
-        """Map each leaf to the root of the largest subtree that has it as the leftmost leaf.
+        """Return the root of the largest subtree that begins at each leaf, by leaf.
 
-        Omit subtrees of one node, unless the whole tree is one node.
+        A subtree begins at its leftmost leaf. Omit leaves at which no larger subtree begins, unless a leaf is the tree.
         """
         highest = {node + 1 - size: node for node, size in enumerate(self.sizes)}
         return {leaf: top for leaf, top in sorted(highest.items()) if self.sizes[top] > 1 or not leaf}
@@ -120,8 +120,8 @@ def tree_distance(a: Tree, b: Tree) -> int | None:
 def _add_distances(a: Tree, b: Tree, tops: tuple[int, int], k: int, distances: dict[tuple[int, int], int]) -> None:
     """Add distances between subtrees of `a` and subtrees of `b` to `distances`, by pair of roots.
 
-    The subtrees have the same leftmost leaf as the nodes in `tops`: the first in `a`, the second in `b`. Distances
-    above `k` may be missing or too high.
+    `tops` has a root in `a` and a root in `b`. Only the subtrees that begin at the leftmost leaves of these roots are
+    compared. Distances above `k` may be missing or too high.
     """
     begin_a, begin_b = tops[0] + 1 - a.sizes[tops[0]], tops[1] + 1 - b.sizes[tops[1]]
     excess = len(a.labels) - begin_a - (len(b.labels) - begin_b)  # nodes from both beginnings on

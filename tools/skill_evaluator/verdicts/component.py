@@ -99,7 +99,7 @@ class RecordedComponent:
     settings: Settings
 
     def runs(self, models: Sequence[str] = ()) -> list[RecordedRun]:
-        """Return the recorded runs of these models (default: all). Raise LeaderboardError if a model has no run."""
+        """Return the runs of these models (default: all). Raise LeaderboardError if no run or model is found."""
         path = self.component.leaderboard_path
         if not self.archive.entries:
             raise LeaderboardError(f"{path} holds no run yet; evaluate '{self.component.name}' first")
@@ -301,7 +301,7 @@ class RecordedComponent:
         """Compare complete runs with their default baselines. Return None if no run has a baseline.
 
         `partial` has the ids of runs of only some cases. Such a run is compared on these cases. If `asked_again` is
-        true, the records are reruns of failed cases.
+        true, the records are reruns of failed cases, and a run without a baseline is *incomparable*.
         """
         self.archive.add(record for record in records if record.run_id not in partial)
         chosen = [

@@ -98,8 +98,8 @@ class RankedModel(FrozenModel):
 class Advice(FrozenModel):
     """The version and the model to ship, and the reason.
 
-    `version` is None for drafts, which are not shipped. It is "" if no version can be shipped yet. If no single model
-    is best, `model_id` is None, and `alike` has the ids of the best models, which do not differ significantly.
+    `version` is None for drafts, which are not shipped. It is "" if no version can be shipped yet. `model_id` is None
+    if no single model is best. If several models are best and do not differ significantly, `alike` has their ids.
     """
 
     version: str | None = None
@@ -125,8 +125,8 @@ class ModelRanking(FrozenModel):
     """The models of a component, best first, ranked on the cases that all of them share.
 
     The q of `pairs` is adjusted over `family` pairs: those of all models of the version, even if not shown. `left_out`
-    has the reason why a model is not ranked, by model id. `unmeasured`: the version on disk was not run.
-    `accepted` is the highest accepted version.
+    has the reason why a model is not ranked, by model id. `unmeasured` notes that the version on disk has no complete
+    run. `accepted` is the highest accepted version.
     """
 
     skill: str
@@ -541,9 +541,9 @@ class History(FrozenModel):
     def to_ship(self) -> str:
         """The version to ship: the highest sound version. If no version is sound, the lowest version.
 
-        A version is sound if it improved, or if it has no baseline. An unchanged version is sound if it is the highest
-        version, or if the version before it is sound. A version that scored 0 in every case is not shipped. If every
-        version scored 0, the text is "".
+        An improved version is sound, and so is a version without a baseline. An unchanged version is sound if the
+        version before it is sound. An unchanged highest version is always sound, because it was also compared with
+        the accepted version. Versions that scored 0 in every case are skipped. If there is no other, return "".
         """
         points = by_key((point.version, point) for model in self.models for point in model.points)
         *_, newest = ordered = sorted(points, key=precedence)

@@ -19,7 +19,7 @@ _MIN_DOUBTED = 3  # number of cases with several outputs from which a profile ca
 
 
 def detectable_drop(cases: int) -> float | None:
-    """Return the smallest drop that this many cases detect with 80 % power. Return None if there is none below 1."""
+    """Return the smallest drop that this many cases detect (80 % power, typical spread). Return None if it is ≥ 1."""
     if cases < 2:
         return None
     quantiles = t_quantile(1 - ALPHA * CRITICAL_SHARE, cases - 1) + t_quantile(POWER, cases - 1)

@@ -120,10 +120,10 @@ def _count_outputs(cases: Iterable[CaseRecord]) -> tuple[int, int]:
 
 
 def served_change(baseline: Record, candidate: Record) -> records.Change | None:
-    """Return "model" if different models served two runs, or "date" if only the release of the model differs.
+    """Return "model" if different models served two runs, "date" if different releases of one model did, else None.
 
-    Otherwise, return None. If the model ids of the runs differ, different served models are expected. Then return
-    "model" only if several models served one of the runs.
+    `change_of` has the details. Runs of different model ids are expected to be served by different models. For such
+    runs, return "model" if several models served one of the runs, else None.
     """
     if candidate.provider == "program":
         return None
@@ -233,10 +233,10 @@ def strict_scores(case: CaseRecord, name: str) -> Scores:
 
 
 def field_scores(case: CaseRecord, name: str) -> Scores:
-    """Return one score per output for a field: 1 for right, 0 for wrong, missing, extra or unreadable.
+    """Return one score per output for a field, from 0 (wrong, missing, extra or unreadable) to 1 (right).
 
-    Records have only the numbers of right values. So the scores are not in the order of the outputs. If `name` is the
-    path of a check, return the scores of the check.
+    Records have only the number of right values of all outputs. So only the mean of the scores is exact. The scores
+    are ones, at most one fraction, and zeros, in this order. If `name` is the path of a check, return its scores.
     """
     if (check := check_of(case, name)) is not None:
         return tuple(score for score in check.scores if score is not None)

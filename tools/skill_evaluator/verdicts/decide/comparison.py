@@ -116,7 +116,10 @@ def _turns(common: SharedCases, primary_metric: str) -> tuple[list[CaseTurn], li
 
 
 def _is_turned(before: CaseRecord, after: CaseRecord, means: tuple[float, float], *, is_graded: bool) -> bool:
-    """Return whether a case is at least 90 % right in one version and at most 10 % right in the other version."""
+    """Return whether a case is at least 90 % right in one version and at most 10 % right in the other version.
+
+    The fields decide if there are at least three, else the metric. A metric that is only 0 or 1 turns no case.
+    """
     if len(before.fields) >= _MIN_FIELDS:
         scores_of = comparability.field_scores
         sides = [[score for path in before.fields for score in scores_of(case, path)] for case in (before, after)]

@@ -50,8 +50,9 @@ class Effect:
     """The mean difference between two versions, candidate minus baseline, with its standard error and p-value.
 
     `n` is the number of cases or outputs. `p` is one-sided, in the direction of the difference. The difference is above
-    `lowest` with 97 % confidence. If no score varied, and a case has fewer than three outputs, `unseen` is the largest
-    share of new cases that may still score differently. Otherwise, `unseen` is 0.
+    `lowest` with 97 % confidence. `unseen` is 0 if the outputs of a case score differently, or if each case has at
+    least three outputs. Otherwise the outputs are too few to show that scores are stable, and `unseen` is the largest
+    share of new cases or outputs that may still score differently.
     """
 
     difference: float
@@ -105,7 +106,7 @@ class ArmStatistics:
 
     @cached_property
     def slope(self) -> float:
-        """The rate at which the mean score changes if all cases shift on the logit scale.
+        """The rate at which the mean score changes if all cases shift on the logit scale, as from one day to another.
 
         The slope is about the mean of x (1 − x), where x is the mean score of a case. If there are replicates, the
         slope is at most the mean standard deviation within a case.
@@ -187,7 +188,10 @@ class _ClippedTests:
 
     @property
     def p(self) -> float:
-        """The smallest p-value of the tests. A p-value below 0.01 requires a test that clips few differences."""
+        """The smallest p-value of the tests.
+
+        If it is below 0.01, only the tests with `is_sparing` count, and the result is at most 0.01.
+        """
         with np.errstate(divide="ignore", invalid="ignore"):
             p_values = np.where(self.errors > 0.0, t_cdf(self.degrees, self.means / self.errors), 0.5)
         return max(float(p_values.min()), min(_STRICT, float(p_values[self.is_sparing].min())))

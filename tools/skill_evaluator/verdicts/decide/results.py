@@ -182,8 +182,8 @@ AMOUNT_NAMES = {"output_tokens": "output tokens", "cost_usd": "cost", "latency_s
 class AmountResult(FrozenModel):
     """The change of output tokens, cost (USD) or latency (seconds) per output.
 
-    `baseline` and `candidate` are means over cases. `change` is the relative increase. For example, 1.5 means 2.5 times
-    as much.
+    `baseline` and `candidate` are means over cases. `change` is the relative increase of the geometric mean. For
+    example, 1.5 means 2.5 times as much.
     """
 
     amount: str
@@ -395,7 +395,7 @@ class ModelVerdict(FrozenModel):
 
     @property
     def worse_cases(self) -> list[str]:
-        """The ids of the cases that got worse, the largest losses first. An id can occur twice."""
+        """The ids of the lost cases, the cases that broke, and `every_answer_worse`, in this order. Ids can repeat."""
         return [*self.lost_cases, *(case.case_id for case in self.cases.broke), *self.cases.every_answer_worse]
 
     @property

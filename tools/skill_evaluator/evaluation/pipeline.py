@@ -76,11 +76,6 @@ class EvaluationResult:
     ranking: ModelRanking | None
     spreads: Sequence[RunSpread]
 
-    def is_recorded(self, record: Record) -> bool:
-        """Return whether a record is saved among the component's records."""
-        folder = self.inputs.component.records_dir
-        return any(each.record is record and each.record_path.parent == folder for each in self.finished)
-
     @property
     def is_partial(self) -> bool:
         """Whether only some of the cases were run."""

@@ -88,7 +88,7 @@ class Audits:
                 for scenarios that are not equally hard.
             without: Skip these scenarios.
             weights: Weights of benchmarks, as NAME=W; default: those of the audit, or else 1 each.
-            missing: If scores are missing: refuse, or exclude these questions, scenarios or models from all scores.
+            missing: What to exclude if scores are missing: questions, scenarios or models; "refuse" raises AuditError.
             grades: Number of grades: 4, or 8 (only with 20 models or more).
             out: The folder for page and charts, stored in the result; default: the audit's folder, None with `cube`.
             audits: The folder of audits.

@@ -106,8 +106,8 @@ class GatheredAudit:
     def cube(self, weights: Mapping[str, float], missing: Missing) -> Cube:
         """Return the scores of the models that have an output. Raise AuditError if no model has an output.
 
-        If scores are missing, `missing` says what to exclude, for example the scenarios that lack a score. `weights`
-        has weights by benchmark, which replace the weights in the manifest.
+        If scores are missing, exclude the incomplete models, scenarios or questions as `missing` says. If it is
+        "refuse", raise AuditError. `weights` has weights by benchmark, which replace the weights in the manifest.
         """
         models = [name for name in self.manifest.models if self.tallies[name].answered]
         if not models:

@@ -109,7 +109,7 @@ class Cube:
         return replace(self, scores=self.scores - means + means.mean(axis=1, keepdims=True))
 
     def with_treatment(self, note: str) -> Self:
-        """Return the cube with a sentence appended to `treatment`."""
+        """Return a copy with a sentence appended to `treatment`."""
         return replace(self, treatment=f"{self.treatment}; {note}" if self.treatment else note)
 
     @property
@@ -149,8 +149,8 @@ def cube_of_outcomes(
 def without_gaps(cube: Cube, missing: Missing, source: str) -> Cube:
     """Return a cube in which no score is missing. `source` names the cube in errors.
 
-    If `missing` is "models", exclude each model that lacks a score; "scenarios" and "questions" work alike. If
-    `missing` is "refuse", raise AuditError if a score is missing. Raise AuditError, too, if nothing would be left.
+    If a score is missing, "refuse" raises AuditError. The other values of `missing` exclude the models, scenarios or
+    questions that lack a score; "questions" requires `cube.outcomes`. Raise AuditError, too, if nothing would be left.
     """
     holes = np.asarray(np.isnan(cube.scores).any(axis=2))
     if not holes.any():

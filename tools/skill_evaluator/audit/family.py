@@ -68,7 +68,7 @@ class FamilyCheck(FrozenModel):
 
 
 def check_scenarios(request: ScenariosCheckRequest) -> FamilyCheck:
-    """Check a family's templates, and read an audit that used them, if any. Raise ConfigError for an empty family."""
+    """Check a family's templates, and read an audit that used them, if any. Raise ConfigError if no template exists."""
     paths = family_paths(request.config, request.family)
     if not paths:
         raise ConfigError(

@@ -404,7 +404,7 @@ def print_size(drawn: DrawnAudit, form: Format) -> None:
 
 
 def print_audit_runs(results: AuditResults, form: Format) -> None:
-    """Print the counts of an audit's calls to stdout, and the next command to stderr."""
+    """Print the call counts of this command's models to stdout, and the next command to stderr."""
     audit_id = results.drawn.manifest.id
     tallies = {name: results.tallies[name] for name in results.stopped}
     rows = [

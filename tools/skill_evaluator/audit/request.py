@@ -27,7 +27,7 @@ class AuditRunRequest(cli.LimitsOption, AuditFolders):
     """The options of `audit run`. An omitted value is that of the audit to resume, or else of the configuration."""
 
     benchmarks: tuple[str, ...] = cli.option(
-        "Component; default: settings, else all of multiple choice.", (), "--benchmark", metavar="NAME"
+        "Component; default: settings, else all of `output: choice`.", (), "--benchmark", metavar="NAME"
     )
     scenarios: tuple[str, ...] = cli.option(
         "Run in this scenario, or folder of scenarios; repeatable.", (), "--scenario", metavar="NAME"
@@ -57,7 +57,7 @@ class AuditReportRequest(AuditFolders):
     centered: bool = cli.flag("Subtract the mean of each scenario before computing σ.")
     without: tuple[str, ...] = cli.option("Leave out this scenario; repeatable.", (), metavar="SCENARIO")
     weights: tuple[str, ...] = cli.rare("Weight of a benchmark; repeatable.", (), "--weight", metavar="NAME=W")
-    missing: Missing = cli.rare("If scores are missing: refuse, or exclude these.", "refuse")
+    missing: Missing = cli.rare("What to exclude if scores are missing; refuse: an error.", "refuse")
     grades: int = cli.rare("Number of grades: 4, or 8 (only with 20 models or more).", 4, metavar="4|8")
     out: Path | None = cli.option("Folder for page and charts; default: the audit's folder.", metavar="DIR")
 

@@ -113,7 +113,7 @@ def grades_of(fluctuations: Floats, grades: Sequence[str] = QUARTERS) -> list[st
 
 
 def is_settled(fluctuation: float, interval: Interval, noise: float, cuts: Floats) -> bool:
-    """Return whether the `interval` of a fluctuation is within one grade, and `noise` alone gives no worse grade."""
+    """Return whether `interval` is in the grade of `fluctuation`, and `noise` is at most the grade's upper bound."""
     low, measured, high = (_grade_index(value, cuts) for value in (interval[0], fluctuation, interval[1]))
     within_noise = measured < len(cuts) and noise > cuts[measured]
     return low == measured == high and not within_noise
@@ -224,10 +224,10 @@ def without_noise(variance: Floats, noise: Floats) -> Floats:
 
 
 def fluctuation_interval(variance: float, noise: float, scenarios: int) -> Interval | None:
-    """Return the 95 % confidence interval of a model's fluctuation σ. Return None if `noise` is 0.
+    """Return the 95 % confidence interval of a model's fluctuation σ, in points. Return None if `noise` is 0.
 
-    `variance` is the square of the measured fluctuation, and `noise` is the noise in `variance`. If T is the number of
-    scenarios, (T − 1) · `variance` ÷ `noise` has a noncentral χ² distribution with T − 1 degrees of freedom and
+    `variance` is the square of the measured fluctuation. `noise` is the variance that noise alone would cause. With T
+    scenarios, (T − 1) · `variance` ÷ `noise` has a noncentral χ² distribution. It has T − 1 degrees of freedom and the
     noncentrality (T − 1)σ² ÷ `noise`.
     """
     from scipy.optimize import brentq
@@ -249,7 +249,7 @@ def fluctuation_interval(variance: float, noise: float, scenarios: int) -> Inter
 
 
 def widest_interval(variance: float, noise: float, scenarios: int) -> Interval | None:
-    """Return a confidence interval of a model's fluctuation if `noise` is only an upper bound of the noise.
+    """Return a confidence interval of a model's fluctuation if `noise` is only an upper bound.
 
     The interval contains `fluctuation_interval` for 10 % to 100 % of `noise`. Return None if `noise` is 0.
     """

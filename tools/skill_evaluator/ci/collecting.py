@@ -53,7 +53,7 @@ ArrivedFolder = tuple[Path, str | None, Manifest | RunError]
 
 @options
 class CollectRequest(CiOptions, FormatOption):
-    """The options of `collect`."""
+    """The options of `ci collect`."""
 
     artifacts: Path | None = argument("Folder with the artifacts of the plan's jobs.", None)
     plan: Path = rare("The file that `ci plan` wrote.", Path("plan.json"), metavar="FILE")

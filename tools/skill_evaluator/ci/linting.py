@@ -57,7 +57,7 @@ class LintRequest(cli.LibraryOptions):
     no_cases: bool = cli.rare("Check only versions and records, not schemas and cases.", False)
     fix: bool = cli.flag("Resolve conflict markers in leaderboard.json.")
     platform: cli.PlatformName | None = cli.rare("On GitHub Actions: also annotate the files with problems.")
-    strict: bool = cli.flag("Also fail for outdated workflows and what is not evaluated.")
+    strict: bool = cli.flag("Also fail for unevaluated cases and outdated workflows.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class LintedLibrary:
     """The lint results of components, and their `problems` with file and line.
 
     `broken` has the problem of settings.yaml, `stale` that of an outdated workflow. `edited` has a problem for each
-    file of .github or of requirements, and each component with records, that was changed or deleted since `--base`.
+    .github or requirements file that changed since `--base`, and for each component deleted with its records.
     """
 
     components: Sequence[LintResult]
@@ -78,7 +78,7 @@ class LintedLibrary:
 def lint(request: LintRequest) -> LintedLibrary:
     """Lint the named components, or all if none is named.
 
-    With `--base`, also check the changes since that commit. If no component is named, skip unchanged components.
+    With `--base`, also check the changes since that commit. Then skip unchanged components unless they are named.
     """
     names = tuple(dict.fromkeys(request.names)) or _all_names(request.components)
     for name in names if request.fix else ():

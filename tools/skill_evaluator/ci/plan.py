@@ -72,7 +72,10 @@ class CiOptions(cli.ComponentsOption, cli.FixturesOption, cli.ConfigOption):
         return replace(component, version=self.version_of(skill, component.version, component.digests))
 
     def version_of(self, skill: str, version: str, digests: Mapping[str, str]) -> str:
-        """Return `version`. If it is generated, choose its number by the records here and on other branches."""
+        """Return `version`. If it is generated, number it by the records here and on the `recorded` branches.
+
+        A component that declares no version has a generated one. It ends with the prompt's digest: `0.3.0+3af3d45f`.
+        """
         if not (self.recorded and is_generated(version)):
             return version
         repository, board = self.repository, self.components / skill / "leaderboard.json"
@@ -163,10 +166,11 @@ def environment_of_program(name: str) -> str:
 
 
 def environment_of(model: Model, kind: ProviderKind) -> str:
-    """Return the CI environment of a model's key, named after `api_key_env`, or else after provider and place.
+    """Return the name of the CI environment of a model's key, such as `eval-openai`.
 
-    It is `eval-no-key` if the `base_url` needs no key. With `auth: oidc` no key is stored in the environment, but the
-    vendor accepts only tokens with its name.
+    The name is made from `api_key_env`, or else from the provider and the cloud vendor (`place`), if any. If the
+    `base_url` needs no key, the name is `eval-no-key`. With `auth: oidc`, the environment stores no key, but the vendor
+    accepts only tokens with the name of the environment.
     """
     if model.api_key_env is not None:
         name = model.api_key_env.removesuffix("_API_KEY")
@@ -210,7 +214,7 @@ def grouped(decisions: Iterable[OnModels]) -> list[OnModels]:
 class Plan(FrozenModel):
     """The file plan.json. With the trigger `drift`, recorded versions run again to detect a changed model.
 
-    `untouched` counts unchanged components without a planned run. `faults` are errors of components that should run.
+    `untouched` counts unchanged components without a planned run. `faults` has the errors that prevent runs.
     """
 
     plan_version: int = PLAN_VERSION
@@ -236,7 +240,7 @@ class Plan(FrozenModel):
         return next((job.id for job in self.jobs if run.id in job.runs), run.id)
 
     def manifests(self) -> Iterator[tuple[PlannedRun, Manifest]]:
-        """Yield each run with its manifest. If the run has a baseline, then yield it with the baseline's manifest."""
+        """Yield each run with its manifest. If it has a baseline, yield the run again with the baseline's manifest."""
         for run in self.runs:
             new = Manifest.view(
                 run,
@@ -287,7 +291,7 @@ def sha256_of(path: Path) -> str:
 
 
 def planned_request(request: RequestT, plan: Plan, run_id: str) -> RequestT:
-    """Return the request that makes a planned run, or resumes it if its folder exists. `ci collect` records the run.
+    """Return the request that makes a planned run, or resumes the run if its folder exists.
 
     Raise PlanError if the plan has no such run, or if the request has no `results` folder. Raise PlanError, too, if the
     request names the component or model of a different run.
@@ -368,7 +372,7 @@ class Outcome(FrozenModel):
     """The file outcome.json.
 
     `verdicts` compares new versions with recorded lower versions. `drift` compares new runs of recorded
-    versions with earlier runs. `faults` has the errors of components that should have run.
+    versions with earlier runs. `faults` has the errors that prevented runs.
     """
 
     invocation: ids.RunId

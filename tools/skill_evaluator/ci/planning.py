@@ -264,8 +264,9 @@ def _decide_all(decisions: Decisions, request: PlanRequest, models: Sequence[Mod
 def _base_of(base_commit: str | None, request: PlanRequest) -> tuple[str | None, bool]:
     """Return the commit to compare HEAD with, and whether the base of the push is known.
 
-    `base_commit` is the commit of `request.base`, or None if it is not in this clone. For the first push of a branch
-    (a base of zeros), return (None, True). After a force push, if the base is not in this clone, return (None, False).
+    `base_commit` is the commit of `request.base`, or None if it is not in this clone. A base of zeros means the first
+    push of a branch: there is no commit, but the base is known. After a force push, the clone may lack the base: there
+    is no commit, and the base is unknown.
     """
     base = request.base or ""
     is_first_push = not base.strip("0")

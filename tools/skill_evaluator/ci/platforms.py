@@ -146,7 +146,7 @@ def fetched_fixtures(declared: FixturesElsewhere) -> tuple[Path, str]:
     """Fetch the declared fixtures; return their folder and the commit that the ref points to.
 
     If the repository cannot be reached, warn and use the commit that was fetched last. The variable FIXTURES_COMMIT
-    pins the commit. Raise FixtureError if no commit was fetched, or if the commit lacks the folder.
+    (a full id) pins the commit. Raise FixtureError if no commit was fetched, or if the commit lacks the folder.
     """
     address, access = _clone_access(declared.repository)
     if not access and declared.repository[0] in "./":

@@ -31,7 +31,7 @@ _MIN_WAIT_S = 0.5
 
 @options
 class PublishRequest(ComponentsOption, FormatOption):
-    """The options of `publish`."""
+    """The options of `ci publish`."""
 
     collected: Path = argument("The folder that `ci collect` wrote.", Path("collected"))
     mode: Literal["push", "branch", "pull-request"] = option(

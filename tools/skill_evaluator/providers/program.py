@@ -85,7 +85,7 @@ class RunProvider:
         self._threads = ThreadPoolExecutor(_MAX_THREADS)
 
     async def complete(self, request: Request) -> Completion:
-        """Run the program once. Raise ProviderError if it fails or has no answer. An output that is too long becomes ""."""
+        """Run the program. Raise ProviderError if it fails or has no answer. An output that is too long becomes ""."""
         task = {
             "inputs": {name: _program_input(value) for name, value in request.inputs.items()},
             "turns": [{"role": turn.role, "content": turn.text} for turn in request.turns],

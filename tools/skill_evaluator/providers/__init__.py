@@ -112,7 +112,7 @@ def with_program(configuration: Configuration, component: Component) -> Configur
 def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:
     """Return the provider kinds of the models by provider name. A built-in provider wins over a plugin of that name.
 
-    Raise ConfigError, which names the file `where`, for an unknown provider or a setting that it does not support.
+    Raise ConfigError for an unknown provider or a setting that the provider does not support. `where` is the file.
     """
     kinds: dict[str, ProviderKind] = {}
     for index, model in enumerate(models):

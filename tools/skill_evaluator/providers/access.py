@@ -54,7 +54,7 @@ class Redactor:
         self._pattern = _pattern_of(self._keys)
 
     def __call__(self, text: str) -> str:
-        """Replace each key and remembered token in a text by `[redacted]`, unless it has fewer than 8 characters."""
+        """Replace the keys and remembered tokens of 8 characters or more in a text by `[redacted]`."""
         if len(_TOKENS) > len(self._tokens):
             self._tokens = frozenset(_TOKENS)
             self._pattern = _pattern_of(self._keys | self._tokens)
@@ -206,7 +206,7 @@ CLOUDS: Mapping[tuple[str, str], Cloud] = {  # keys: provider, place
 
 
 def check_cloud(model: Model, where: str) -> None:
-    """Raise ConfigError if the cloud in `place` lacks the provider, requires a missing setting or does not use one."""
+    """Raise ConfigError if the provider is not in the cloud of `place`, or if a setting is missing or not used."""
     cloud = cloud_of(model)
     if model.place is not None and cloud is None:
         clouds = [name for provider, name in CLOUDS if provider == model.provider]

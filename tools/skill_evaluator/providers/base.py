@@ -93,7 +93,9 @@ Identifier = Annotated[StrictStr | None, _or_default(None), BeforeValidator(_pri
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """The vendor's token counts. A missing or impossible count, or a part that exceeds its whole, is None.
+    """The vendor's token counts. A missing or impossible count is None.
+
+    The counts of cached tokens are also None if `input_tokens` is None or less than their sum.
 
     >>> Usage(input_tokens=100, cache_read_tokens=80).cache_read_tokens, Usage(cache_read_tokens=80).cache_read_tokens
     (80, None)
@@ -117,7 +119,9 @@ class Usage:
 
 @pydantic.dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """The output of one call. A `text` that is not a string raises ValidationError; other wrong types count as absent.
+    """The output of one call. Raise ValidationError if `text` is not a string.
+
+    Any other invalid field is replaced: by None, "", an empty `Usage` or the stop reason `other`.
 
     `latency_s` is the time from the first byte sent to the last byte received, or None if it is not measured.
     """

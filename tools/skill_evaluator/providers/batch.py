@@ -83,11 +83,11 @@ class Batches:
         return await self.api.create(self, name, entries)
 
     async def find(self, name: str, custom_ids: Collection[str], since: float, others: Collection[str]) -> str | None:
-        """Return the id of a batch created after `since` (seconds since the epoch). Return None if it is not found.
+        """Find a batch created after `since` (seconds since the epoch). Return its id, or None if it is not found.
 
-        If the vendor gives batches no names, the batch has as many requests as `custom_ids`, a result for one of
-        these ids, and an id that is not in `others`. Raise AmbiguousBatchError if the only batch with this number
-        of requests has not ended, so that its results are unknown.
+        If the vendor gives batches no names, three conditions identify the batch: its id is not in `others`, it has
+        as many requests as `custom_ids`, and it has a result for one of `custom_ids`. If only a running batch can
+        meet them, raise AmbiguousBatchError, because its results are not known yet.
         """
         undecided = None
         async for status in self._listed(since):
@@ -104,7 +104,7 @@ class Batches:
         return None
 
     async def _listed(self, since: float) -> AsyncIterator[BatchStatus]:
-        """Yield the status of the vendor's batches created after `since` (seconds since the epoch), newest first."""
+        """Yield the status of the vendor's batches created later than 10 minutes before `since`, newest first."""
         query: Json | None = {}
         while query is not None:
             page = await self.get(self.api.path, limit=100, **query)
@@ -124,7 +124,7 @@ class Batches:
     async def results(self, status: BatchStatus) -> Results:
         """Return the completions and errors of an ended batch by custom id. The first result of an id counts.
 
-        Raise ProviderError if the results are deleted, or if results are missing because a line is not JSON.
+        Raise ProviderError if all results were deleted, or if results are missing because a line cannot be read.
         """
         answers: list[RequestResult] = [*_read(self.api.inline, status)]
         deleted: ProviderError | None = None

@@ -61,7 +61,7 @@ _OUT_OF_CREDIT = ("insufficient_quota", "billing_not_active")
 
 
 def sampling(model: Model) -> Sampling:
-    """Return the sampling settings of a model, with those that turn off defaults of its `server`, such as vLLM."""
+    """Return a model's sampling settings. For a `server` such as vLLM, add settings that turn off its defaults."""
     usual = usual_sampling(model)
     if model.server is None:
         return usual

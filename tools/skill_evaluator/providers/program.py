@@ -45,9 +45,9 @@ _no_answer = partial(ProviderError, "no_answer", perhaps_billed=True)
 
 
 def values_of(names: Iterable[str], keys: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the values of these variables by name, without blank ones.
+    """Return the values of the variables `names`, by name. Omit variables with an empty value.
 
-    A value in the secret PROGRAM_ENV replaces that in `keys`, which replaces that in `environment`.
+    The secret PROGRAM_ENV has priority over `keys`, and `keys` over `environment`.
     """
     lines = (line.partition("=") for line in keys.get(VARIABLES, "").splitlines())
     variables = {**environment, **keys, **{name.strip(): value for name, _, value in lines}}
@@ -85,7 +85,7 @@ class RunProvider:
         self._threads = ThreadPoolExecutor(_MAX_THREADS)
 
     async def complete(self, request: Request) -> Completion:
-        """Run the program once. Raise ProviderError if it fails or writes no answer. Too long output becomes ""."""
+        """Run the program. Raise ProviderError if it fails or has no answer. An output that is too long becomes ""."""
         task = {
             "inputs": {name: _program_input(value) for name, value in request.inputs.items()},
             "turns": [{"role": turn.role, "content": turn.text} for turn in request.turns],

@@ -244,7 +244,7 @@ class RemoteProvider:
         return self.connection.identity is None
 
     async def complete(self, request: Request) -> Completion:
-        """Make one call. Raise ProviderError if it fails. A body over the limit gives a completion without text."""
+        """Make one call. Raise ProviderError if it fails. If the response is too large, the completion has no text."""
         body = self.body(request)
         try:
             answer = await self._send("POST", self.path, body=body)
@@ -277,7 +277,7 @@ class RemoteProvider:
             raise _unsendable(problem) from None
 
     def completion(self, answer: HttpResponse, sent: Container[str] | None = None) -> Completion:
-        """Return the completion of a response. A content filter's error is a refusal. Others raise ProviderError.
+        """Return the completion of a response. A content filter's error is a refusal; any other raises ProviderError.
 
         `sent` has the names of the request's parameters. It is None if they are not known, as in a batch.
         """

@@ -40,9 +40,9 @@ _MAX_OPTIONAL, _MAX_UNIONS = 24, 16  # Anthropic's limits per schema
 
 
 class _Refusal(NamedTuple):
-    """A vendor's rule that an output schema breaks at a JSON pointer.
+    """A violation of a vendor's rule for output schemas: its place in the schema (JSON pointer) and the rule.
 
-    `by_strict` is true if the conversion to the vendor's strict form removes the fault.
+    `by_strict` is true if the conversion to the vendor's strict form removes the violation.
     """
 
     pointer: str
@@ -160,7 +160,7 @@ def _without_dialect(schema: Schema) -> dict[str, Any]:
 
 
 def sent_schema(request: Request, model: Model) -> dict[str, Any]:
-    """Return the output schema, or its strict form if the model requires one. Raise ProviderError if none exists."""
+    """Return the output schema, in strict form if the model requires it. Raise ProviderError if that is impossible."""
     schema = _without_dialect(request.schema or {})
     if model.structured_output != STRICT:
         return schema

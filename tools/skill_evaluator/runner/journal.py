@@ -306,9 +306,9 @@ def has_other_outputs(record: Record, manifest: Manifest, answers: Mapping[Call,
 
 
 def edited_since(folder: Path, manifest: Manifest, records: Path) -> Path | None:
-    """Return the path of a run's record, in `folder` or `records`, that was made from other outputs than the run's.
+    """Return the path of a run's record if the outputs in `folder` were changed after the record was made.
 
-    Return None if there is no such record.
+    The record is in `folder` or `records`. Return None if there is no record, or if the outputs are unchanged.
     """
     for path in (folder / RECORD, records / f"{manifest.run_id}.json"):
         if path.exists() and has_other_outputs(read_record(path), manifest, outcomes(folder)):
@@ -413,7 +413,7 @@ _WITHOUT_EFFECT = {"accepts", "limits", "price", "cache", "api_key_env", "auth",
 
 
 def settings_digest(model: Model) -> str:
-    """Return the digest of the model settings that affect outputs, and of the provider's revision above 1."""
+    """Return the digest of the model settings that affect outputs. Include the provider's revision if it is above 1."""
     values = model.model_dump(mode="json", exclude=_WITHOUT_EFFECT)
     if model.provider == "google" and model.auth == "oidc":
         values["served_by"] = "vertex"  # another service than with API keys

@@ -193,9 +193,9 @@ def price_of(model: Model, kind: ProviderKind) -> Price | None:
 
 
 def answer_price(model: Model, price: Price | None, served: str | None) -> Price | None:
-    """Return the price per token of the model that served an output, or None if the price is unknown.
+    """Return the price of the model that served an output, or None if the price is unknown.
 
-    `price` is the price of the requested model. It applies to programs, to free models, and if `served` is None.
+    `price` is that of the requested model. It applies to programs, to free models, and unless another model served.
     """
     is_free = price is not None and _is_free(price)
     base, release = parts_of(served or model.id)
@@ -303,7 +303,7 @@ def _price_or(price: float | None, default: float) -> float:
 
 
 def max_call_cost(model: Model, price: Price | None, input_tokens: int, *, batch: bool = False) -> float | None:
-    """Return the maximum cost of a call in USD, with or without a cache. Return None if there is no price."""
+    """Return the maximum cost of a call in USD, whether its prompt is cached or not. Return None if `price` is None."""
     usage = Usage(input_tokens=input_tokens, output_tokens=model.params.max_output_tokens, batch=batch)
     read, written = replace(usage, cache_read_tokens=input_tokens), replace(usage, cache_write_tokens=input_tokens)
     for_an_hour = fields_of(model.params.extra.get("cache_control")).get("ttl") == "1h"
@@ -328,7 +328,7 @@ COST_OF_BATCHES = "the costs are for batches, half of the costs without --batch;
 class Forecast(FrozenModel):
     """The maximum costs in USD of a model, or of all models if `model_id` is null. A cost is null if unknown.
 
-    `batch_usd` is also null if the model has no batch API. The total contains its direct costs.
+    If a model has no batch API, its `batch_usd` is null, too. The total `batch_usd` then includes its `direct_usd`.
     """
 
     model_id: ModelId | None

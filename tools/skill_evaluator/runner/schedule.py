@@ -160,7 +160,8 @@ def interleaved(schedules: Sequence[Sequence[Call]]) -> list[tuple[int, Call]]:
     >>> first = schedule_calls(["a", "b"], 1)
     >>> [(index, call.case_id) for index, call in interleaved([first, first])]
     [(0, 'a'), (1, 'a'), (1, 'b'), (0, 'b')]
-    >>> [index for index, _ in interleaved([schedule_calls(["a"], 4), schedule_calls(["a"], 2)])]
+    >>> four, two = schedule_calls(["a"], 4), schedule_calls(["a"], 2)
+    >>> [index for index, _ in interleaved([four, two])]  # rounds: [0, 1], [0], [1, 0], [0]
     [0, 1, 0, 1, 0, 0]
     """
     case_ids = dict.fromkeys(call.case_id for schedule in schedules for call in schedule)
@@ -193,7 +194,8 @@ def limits_under(limits: Limits, ceiling: Limits | None, sharers: int = 1) -> Li
 def calls_in_flight(model: Model, kind: ProviderKind, requested: int | None) -> tuple[int, int]:
     """Return the initial and the maximum number of concurrent calls of a model.
 
-    `requested` is the number from an option or the settings. If it is None, the maximum is 8 (private network: 256).
+    The maximum is the lower of `requested` (by an option or the settings) and the model's `max_concurrency`. If both
+    are None, it is 8 (private network: 256).
     """
     if kind.one_at_a_time:
         return 1, 1
@@ -240,10 +242,10 @@ def limits_of(
 
 
 class Gate:
-    """The limit of concurrent calls: halved if the API is overloaded, raised by one after as many successes.
+    """The limit of concurrent calls. An overload of the API halves it. With a limit of n, n successes raise it by 1.
 
-    Additive increase, multiplicative decrease: Chiu and Jain 1989, doi:10.1016/0169-7552(89)90019-6. With
-    `first`, the limit begins there and doubles while latency hardly grows. With `fixed`, it is never halved.
+    Additive increase, multiplicative decrease: Chiu and Jain 1989, doi:10.1016/0169-7552(89)90019-6. If `first` is
+    set, the limit begins there and doubles while latency hardly grows. If `fixed`, it is never halved.
     """
 
     def __init__(self, max_limit: int, *, first: int | None = None, fixed: bool = False) -> None:

@@ -188,7 +188,7 @@ def unreviewed_cases(component: Component) -> dict[Path, Case]:
 def accept_cases(component: Component, patterns: Sequence[str]) -> list[str]:
     """Accept the unreviewed cases whose ids match a glob. Return their ids.
 
-    Raise FixtureError, and accept none, if a glob matches no unreviewed case or matches a row of a table.
+    Raise FixtureError, and accept none, if a glob matches no unreviewed case, or matches a table row or a question.
     """
     waiting = unreviewed_cases(component)
     ids = [case.id for case in waiting.values()]

@@ -277,6 +277,13 @@ def test_unreviewed_case_is_read_but_not_evaluated(skill: Component, tmp_path: P
     assert json.loads((folder / "draft-01" / "meta.json").read_text()) == {"topic": "food"}
 
 
+def test_case_with_two_meta_files_is_accepted(skill: Component, tmp_path: Path) -> None:
+    folder, draft = tmp_path / "fixtures" / "receipts" / "cases" / "a", '{"unreviewed": true}'
+    write_case(folder, {"document.md": "A 9", "ground_truth.json": TRUTH, "meta.json": draft, "metadata.yaml": draft})
+    assert accept_cases(with_fixtures(skill, tmp_path / "fixtures"), ["a"]) == ["a"]
+    assert [case.id for case in load_cases(with_fixtures(skill, tmp_path / "fixtures"))] == ["a"]
+
+
 def test_ground_truth_of_an_unreviewed_case_decides_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "fixtures" / "receipts" / "cases" / "draft-01"
     files = {"document.md": "Acme 2", "ground_truth.json": json.dumps({"shop": "Acme " * 50, "total": 2})}

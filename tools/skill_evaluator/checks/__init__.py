@@ -288,7 +288,7 @@ def _read_check(
 
 
 def _derived_id(text: str) -> str:
-    """Derive an id from the text of a check, with a short digest if the text is not fully preserved.
+    """Derive an id from a check's text. Add a short digest if the id would be too long or lose the whole argument.
 
     >>> _derived_id("not_contains I'm sorry"), _derived_id("contains $")
     ('not_contains-i-m-sorry', 'contains-df56e1')

@@ -188,7 +188,7 @@ def unreviewed_cases(component: Component) -> dict[Path, Case]:
 def accept_cases(component: Component, patterns: Sequence[str]) -> list[str]:
     """Accept the unreviewed cases whose ids match a glob. Return their ids.
 
-    Raise FixtureError, and accept none, if a glob matches no unreviewed case or matches a row of a table.
+    Raise FixtureError, and accept none, if a glob matches no unreviewed case, or matches a table row or a question.
     """
     waiting = unreviewed_cases(component)
     ids = [case.id for case in waiting.values()]
@@ -201,11 +201,11 @@ def accept_cases(component: Component, patterns: Sequence[str]) -> list[str]:
             raise FixtureError(f"case '{case.id}' is a row of {folder.parent}; remove the key `unreviewed` there")
     accepted = []
     for folder, case in chosen.items():
-        (path,) = (folder / name for name in METAS if (folder / name).is_file())
+        path = next(folder / name for name in METAS if (folder / name).is_file())
         meta = {name: value for name, value in case.meta.items() if name != "unreviewed"}
         with storing(path):
             path.unlink()
-            if meta:
+            if meta or (folder / METAS[1]).is_file():  # metadata.yaml takes effect if meta.json is missing
                 replace_text(folder / METAS[0], json_text(meta))
         accepted.append(case.id)
     return accepted

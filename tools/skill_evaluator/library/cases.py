@@ -168,7 +168,7 @@ class Case:
         return replace(self, used=inputs) if set(inputs) <= self.parts.keys() else self
 
     def was(self, digest: str) -> bool:
-        """Return whether `digest` belongs to this case: to its used inputs, or to its document as the only input."""
+        """Return whether `digest` is the case's digest, or would be if the document were its only used input."""
         return digest == self.digest or (not self.turns and digest == self.parts.get(DOCUMENT))
 
 
@@ -203,7 +203,7 @@ def read_cases(
     """Read a component's cases, reviewed or not, sorted by id. `patterns` are globs of ids; without any, read all.
 
     `on_problem` receives the FixtureError of each invalid case. Raise FixtureError if a pattern matches no case. If no
-    selected case has a document, raise NotEvaluatedError, or FixtureError if the component has records.
+    selected case has inputs, raise NotEvaluatedError, or FixtureError if the component has records.
     """
     sources, files = find_cases(component), component.case_files
     where = listed([str(source) for source in sources])
@@ -588,7 +588,7 @@ def _read_pdfs(files: Iterable[File], limits: SafetyLimits, *, texts: bool) -> d
 
 
 def refuse_unfilled(component: Component, cases: Iterable[Case], current: Component) -> None:
-    """Raise FixtureError if the version `component` cannot use cases that were read for the version `current`."""
+    """Raise FixtureError if `component` cannot use the `cases` of `current`, another version of the component."""
     if component.prompt.text_of != current.prompt.text_of:
         versions = f"versions {component.version} and {current.version}"
         raise FixtureError(f"{versions} have different inputs: only one has the key text_of in prompt.md")

@@ -103,10 +103,10 @@ def missing_and_extra_keys(
 
 
 def top_names(schema: Mapping[str, Any] | None) -> tuple[frozenset[str], frozenset[str] | None]:
-    """Return (required keys, named keys) of the objects that a schema describes at its top level.
+    """Return (required keys, keys in `properties`) of the objects that a schema describes at its top level.
 
-    Keys inside `anyOf`, `oneOf` or `if` are named, but not required. If the schema names no key, or if it has a schema
-    for keys that it does not name, return None for the named keys.
+    Keys that only a part in `anyOf`, `oneOf` or `if` requires are not required. The second value is None if
+    `properties` has no keys, or if `patternProperties` or `additionalProperties` has a schema for other keys.
     """
     nodes = [node for node in same_value(schema, schema or {}, _COMBINING_KEYWORDS) if isinstance(node, Mapping)]
     certain = [node for node in same_value(schema, schema or {}, ("allOf",)) if isinstance(node, Mapping)]

@@ -361,7 +361,7 @@ class ProgramUnderTest(StrictModel):
         return digest(canonical_json([declared, dict(watched)]))
 
     def watched(self, folder: str, files: Mapping[str, str]) -> dict[str, str]:
-        """Return the `files` (git blob ids by path) that match a glob of `watch`, with paths relative to `folder`."""
+        """Return the git blob ids of watched files by path from `folder`. `files` has all ids by repository path."""
         globs = _globs_pattern(posixpath.normpath(posixpath.join(folder, glob)) for glob in self.watch)
         paths = {posixpath.relpath(path, folder or "."): path for path in files if globs.fullmatch(path)}
         return {name: files[path] for name, path in sorted(paths.items()) if not _NOT_WATCHED.fullmatch(name)}

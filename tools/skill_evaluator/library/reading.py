@@ -230,7 +230,7 @@ def read_yaml(
 def parse_front_matter(
     text: str, path: Path, error: type[SkillEvaluatorError] = ConfigError, *, depth: int = YAML_DEPTH
 ) -> tuple[dict[str, Any], str]:
-    """Return the front matter ({} if it is no mapping) and the body of a text. Raise `error` without front matter."""
+    """Return a text's front matter ({} if it is no mapping) and body. Raise `error` if there is no front matter."""
     match = _FRONT_MATTER.match(text.replace("\r\n", "\n"))
     if match is None:
         raise error(

@@ -144,7 +144,10 @@ _LIKELY = ("output", "answer", "response", "result")
 
 
 def fitting_parts(folder: Path, limits: SafetyLimits) -> list[str]:
-    """Return references to `$defs` that accept all ground truths, or [] if the root of schema.json has constraints."""
+    """Return references to the parts in `$defs` of schema.json that accept all ground truths.
+
+    Return [] if the root of schema.json has constraints, because the root is then the output schema.
+    """
     path = folder / "schema.json"
     try:
         schema = read_json(path, limit=limits.size_of("schema_bytes"))

@@ -38,10 +38,10 @@ ProblemHandler = Callable[[SkillEvaluatorError], None]
 
 
 def read_rows(path: Path, limit: SizeLimit, on_problem: ProblemHandler = refuse) -> Rows:
-    """Read the (line, values) of each row of a .csv, .tsv, .jsonl or .json file; `limit` is for a line or cell.
+    """Read the (line, values) of each row of a .csv, .tsv, .jsonl or .json file.
 
-    In .json, the "line" is the position in the list, and there is no such limit. Raise FixtureError if the file is
-    invalid, empty or too large.
+    `limit` is for each cell of .csv and .tsv, and for each line of .jsonl. It is not used for .json, where the "line"
+    is the position in the list. Raise FixtureError if the file is invalid, empty or too large.
     """
     if path.suffix not in (".json", *ENDINGS):
         raise FixtureError(f"{path} is not a table; its name must end in .csv, .tsv, .jsonl or .json")
@@ -212,7 +212,7 @@ class CaseRows:
         return {name: value for name, value in row.items() if name not in used and value not in (None, "")}
 
     def misspelt_keys(self, inputs: Iterable[str], keys: Iterable[str]) -> Iterator[FixtureError]:
-        """Yield an error for each key that is not one of `inputs` and similar to a reserved key or one of `keys`."""
+        """Yield an error for each likely misspelling of a reserved key or of one of `keys`. Ignore keys in `inputs`."""
         reserved = (*keys, *(() if self.columns.model_fields_set else (*_NO_INPUTS, DOCUMENT)))
         lines = {name: line for _, line, row in reversed(self.rows) for name in self.meta(row)}
         for name in sorted(lines.keys() - set(inputs)):
@@ -291,7 +291,7 @@ def read_table(
 
 
 def misspelt(names: Iterable[str], keys: Iterable[str]) -> Iterator[str]:
-    """Yield an error message for each name that is not one of `keys` and similar to one."""
+    """Yield an error message for each name that is a likely misspelling of one of `keys`."""
     choices = tuple(keys)
     for name in names:
         near = () if name in choices else _close_matches(name.lower(), choices, 1, _SAME_KEY)

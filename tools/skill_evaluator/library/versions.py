@@ -302,8 +302,8 @@ def find_prompt(component: Component, earlier: PromptRun) -> CommittedPrompt:
 def component_at(component: Component, ref: str) -> tuple[Component, str]:
     """Return the component with the prompt and version that it had at the commit `ref`, and the full commit id.
 
-    Raise ComponentError if the commit is unknown, if the version at the commit is not lower than the current version,
-    or if the schema or the output type has changed since the commit.
+    Raise ComponentError for a program, for an unknown commit, if the version at the commit is not lower than the
+    current version, or if the schema or the output type has changed since the commit.
     """
     repository = Repository(component.files[0])
     commit = repository.commit(ref)

@@ -37,13 +37,13 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The values in a longer text that count as the output: all values of `types`, except a copy of `schema`."""
+    """The rule for JSON inside prose: a value of `types` counts as the output, unless it is a copy of `schema`."""
 
     types: tuple[type, ...] = (dict, list)
     schema: Any = None  # has no `$schema`
 
     def allows(self, value: Any) -> bool:
-        """Return whether a value counts as an output."""
+        """Return whether a value counts as the output."""
         is_schema = isinstance(value, dict) and {key: value[key] for key in value if key != "$schema"} == self.schema
         return isinstance(value, self.types) and not is_schema
 
@@ -262,7 +262,8 @@ def read_choice(text: str, options: Sequence[str]) -> Parsed:
     - `line`: The last line that is only a letter, an option's text or both, or else the only letter that begins a line.
     - `option_text`: The answer contains an option's text.
 
-    If the rule finds several letters, the problem is `ambiguous`. If no option has the letter, it is `no_option`.
+    If the rule finds several letters, the problem is `ambiguous`. If no rule finds a letter, or if no option has the
+    letter, the problem is `no_option`.
 
     >>> read_choice("A is tempting. Final answer: **C**", ("Lyon", "Nice", "Paris"))
     Parsed(value='C', form='stated', problem=None, several=False)

@@ -86,10 +86,10 @@ def recorded_rows(leaderboard: bytes) -> Recorded:
 
 
 def numbered(digests: Mapping[str, str], recorded: Recorded, below: str | None = None) -> str:
-    """Return the highest recorded version with the same prompt and schema digests, or else a new version.
+    """Return the highest recorded version that has the prompt and the schema in `digests`, or else a new version.
 
-    The new version is the highest recorded version with MINOR raised by 1. If `below` is a version, the new version is
-    the highest recorded version lower than `below`, with PATCH raised by 1.
+    The new version is the highest recorded version with MINOR raised by 1, and ends with the prompt digest. If `below`
+    is a version, raise PATCH of the highest recorded version that is lower than `below` instead.
 
     >>> numbered({"prompt": "sha256:0123abcd99"}, [("0.2.0+4567abcd", {"prompt": "4567abcd11"})])
     '0.3.0+0123abcd'

@@ -70,7 +70,7 @@ class _Evaluator(_OfGitHub):
 
     @property
     def fault(self) -> str:
-        """The reason why this evaluator, or a key of its `string`, has no effect. It is "" if there is none."""
+        """The reason why this evaluator, or a part of it, is ignored. If nothing is ignored, the reason is ""."""
         if self.string is None:
             return f"a model grades it; {_SENTENCE}" if self.llm is not None or self.uses else _NO_TEXT
         kind, *ignored = [*self.string.texts, *(self.string.model_extra or ())] or [""]

@@ -318,7 +318,7 @@ class _Configuration:
             yield {name: _filled(text, texts) for name, text in texts.items()}
 
     def models(self) -> dict[str, Any]:
-        """Return the first model in `providers` and its parameters, or {} if there are no providers."""
+        """Return the first plain model in `providers` and its parameters, or {} if there are no providers."""
         hints: dict[str, Any] = {}
         refused = []
         for number, entry in enumerate(as_list(self.content.get("providers", self.content.get("targets")))):

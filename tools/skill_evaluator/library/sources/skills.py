@@ -358,7 +358,10 @@ def _add_queries(cases: _Cases, path: str, rows: list[Any], owner: str | None, n
 
 
 def _expected_skill(row: Row, owner: str | None, names: Mapping[str, str], *, of_all: bool) -> dict[str, Any]:
-    """Return the check for the skill that the model chooses. Raise ValueError if the expected skill is unknown."""
+    """Return the check of an output against the skill that `row` expects. Raise ValueError if that skill is unknown.
+
+    `owner` is the skill that the file tests. If `of_all`, a row that names no skill expects null.
+    """
     fires, skill = row.get("should_trigger"), _first(row, _CALLED)
     if isinstance(skill, str):
         if skill not in names:

@@ -340,7 +340,7 @@ class Library:
     def score(self, run: str | Path) -> tuple[Finished, Component]:
         """Score a saved run again without a call and rewrite its record.json and report.md, as `score` does.
 
-        Return the run, and the component on disk.
+        `run` is a run folder. Return the run, and the component on disk.
         """
         finished, component = score_again(Path(run), self.components, self.config, self.fixtures)
         write_report(finished, site=self.settings.site.address)

@@ -88,7 +88,7 @@ def scores(*lost: int, cases: int = 14, figures: int = 4) -> np.ndarray:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
-def test_p_of_a_mutant_is_the_share_of_exchanges(count: int) -> None:
+def test_p_of_a_mutant_is_the_share_of_permutations(count: int) -> None:
     p_values = adjusted_p_values(scores(*range(count)))
     assert p_values == [pytest.approx(0.2**count), 1.0, 1.0, 1.0]
 

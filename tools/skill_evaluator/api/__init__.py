@@ -151,7 +151,7 @@ class Library:
             failing: Run the failed cases of the newest record again, interleaved with the baseline.
             with_baseline: Interleave the baseline with the new version, whatever the policy says; fail if that is
                 impossible.
-            invocation: The common prefix of the run ids; default: random.
+            invocation: The common prefix of the run ids; default: the time and random digits.
             rerun_baseline: Run the highest recorded version again to measure noise.
             draft: Make a draft: it is in no leaderboard and never a baseline.
             batch: Use batch APIs: half the price, outputs within a day; waits for them.
@@ -278,7 +278,7 @@ class Library:
         return exit_code_of(results, self.settings.policy, fail_on)
 
     def history(self, skill: str, models: Sequence[str] = ()) -> History:
-        """Compare each version of each model with its interleaved baseline, or else the next lower version."""
+        """Compare each version of each model with its interleaved baseline, or else with the next lower version."""
         recorded = self.recorded(skill)
         return recorded.with_advice(recorded.runs(models))[0]
 
@@ -340,7 +340,7 @@ class Library:
     def score(self, run: str | Path) -> tuple[Finished, Component]:
         """Score a saved run again without a call and rewrite its record.json and report.md, as `score` does.
 
-        Return the run, and the component on disk.
+        `run` is a run folder. Return the run, and the component on disk.
         """
         finished, component = score_again(Path(run), self.components, self.config, self.fixtures)
         write_report(finished, site=self.settings.site.address)
@@ -455,7 +455,7 @@ class Library:
         return lint(request_of(LintRequest, locals()))
 
     def doctor(self) -> DoctorReport:
-        """Call each model whose key is set once. Report problems that prevent runs, and which keys are set.
+        """Call each model once if its key is set. Report problems that prevent runs, and which keys are set.
 
         Keys in CI are secrets; their names are known only if `gh` is logged in.
         """
@@ -478,7 +478,7 @@ class Library:
             models: Only these models of models.yaml.
 
         Returns:
-            The text, and its number of rows.
+            The text, and its number of rows (0 for junit).
         """
         return export_records(request_of(ExportRequest, locals()), self.recorded)
 

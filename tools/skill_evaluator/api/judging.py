@@ -93,7 +93,7 @@ class DraftOptions(TypedDict, total=False):
 
 
 class Judges:
-    """Judge with models: `Library.judge`. A judge or an input that cannot be used raises JudgeError.
+    """Judge with models: `Library.judge`. Invalid input raises a SkillEvaluatorError, in most cases JudgeError.
 
     >>> from skill_evaluator import Library
     >>> rubric, outputs = Path(".evaluator/rubrics/tone.yaml"), Path("outputs.jsonl")

@@ -284,7 +284,7 @@ def switched_components(
 ) -> Iterator[tuple[SwitchedComponent, EvaluationResult | None]]:
     """Evaluate each requested component, by default all, with the old and the new model. Yield (row, evaluation).
 
-    The evaluation is None in a dry run and after an error. If the old model can no longer be called, a recorded run of
+    The evaluation is None in a dry run, and if it failed. If the old model can no longer be called, a recorded run of
     this model is used. Programs and components without cases are skipped. Raise ConfigError if all components are
     skipped, or if the new model cannot be called.
     """

@@ -140,7 +140,10 @@ def _indent(line: str) -> int:
 
 
 def controls_of(prompt: Prompt) -> tuple[Prompt, ...]:
-    """Return three edits of a prompt that keep its meaning: other bullet marks, wider gaps, or blank lines around it.
+    """Return three edits of a prompt that keep its meaning.
+
+    They are the first three of these that change its text: other bullet marks, wider gaps, an empty line before the
+    text, an empty line after it, and both empty lines.
 
     >>> [control.text for control in controls_of(Prompt.of("- a\\n- b"))]
     ['* a\\n* b', '\\n- a\\n- b', '- a\\n- b\\n']
@@ -323,8 +326,8 @@ def decide_mutant(mutant: Mutant, whole: Sequence[Record], record: Record, rules
     """Decide whether a mutant is killed, that is, whether removing this part of the prompt changes the scores.
 
     `whole` has the record of the unchanged prompt and then the records of its controls (edits that keep the meaning). A
-    metric or field kills the mutant if its mean changes by more than its tolerance, and if the change is significant
-    (adjusted p-value at most α) or nearly all right outputs are lost. Reproducibility metrics do not count.
+    metric or field kills the mutant if its mean changes by more than its tolerance and the change is either significant
+    (adjusted p-value at most α) or the loss of nearly all right outputs. Reproducibility metrics do not count.
     """
     candidate = record.model_copy(update={"beside": whole[0].run_id})
     pair = Pair(baseline=whole[0], candidate=candidate, baseline_again=tuple(whole[1:]))
@@ -392,11 +395,11 @@ _DRAWS = 4_000
 def adjusted_p_values(scores: Floats) -> list[float]:
     """Test whether the last version differs from the other versions. Return one adjusted p-value per measure.
 
-    `scores` has the axes measures, cases and versions. NaN stands for a missing score. The test is a permutation test:
-    an exchange takes any version of each case as the last version. The statistic of a measure is the standardised sum
-    over the cases of the last version's deviation from the mean of the other versions. The p-value of a measure is the
-    share of exchanges in which any measure reaches the observed statistic of this measure (Westfall and Young 1993).
-    Measures may be dependent.
+    `scores` has the axes measures, cases and versions. NaN stands for a missing score. The statistic of a measure is
+    the standardised sum over the cases of the last version's deviation from the mean of the other versions. In a
+    permutation, any version can take the place of the last version, independently in each case. The p-value of a
+    measure is the share of permutations in which the largest statistic of all measures reaches the observed statistic
+    of this measure (Westfall and Young 1993). Measures may be dependent.
     """
     versions = scores.shape[2]
     # deviations from the mean of the other versions
@@ -405,7 +408,7 @@ def adjusted_p_values(scores: Floats) -> list[float]:
     deviations = deviations[:, deviations.any(axis=(0, 2))]  # only cases with any deviation
     scale = np.sqrt((deviations**2).mean(axis=2).sum(axis=1))
     scale[scale == 0.0] = np.inf
-    chosen = _exchanges(deviations.shape[1], versions)
+    chosen = _permutations(deviations.shape[1], versions)
     sums = np.zeros((len(scores), len(chosen)))
     for case in range(deviations.shape[1]):
         sums += deviations[:, case, chosen[:, case]]
@@ -414,10 +417,10 @@ def adjusted_p_values(scores: Floats) -> list[float]:
     return [float((largest >= value - ROUNDING).mean()) if value else 1.0 for value in actual]
 
 
-def _exchanges(cases: int, versions: int) -> NDArray[np.int_]:
-    """Return one exchange per row: for each case, the index of the version that is taken as the last version.
+def _permutations(cases: int, versions: int) -> NDArray[np.int_]:
+    """Return one permutation per row: for each case, the index of the version in the place of the last version.
 
-    If there are more than 4,000 exchanges, return the actual order and 4,000 random exchanges.
+    If more than 4,000 permutations are possible, return the actual order and 4,000 random permutations.
     """
     if versions**cases <= _DRAWS:
         return np.array(list(product(range(versions), repeat=cases)), int).reshape(versions**cases, cases)

@@ -52,7 +52,7 @@ class JudgedRun:
 
 
 def judged_items(cases: Iterable[Case], outcomes: Iterable[Replicate]) -> dict[Text, SentencesItem]:
-    """Return the distinct outputs to judge by (case id, text). Omit refused and truncated outputs."""
+    """Return the distinct outputs to judge by (case id, text). Omit unusable outputs, such as truncated ones."""
     by_id = {case.id: (case, sentences) for case in cases if (sentences := case.sentences)}
     items: dict[Text, SentencesItem] = {}
     for replicate in outcomes:

@@ -610,7 +610,7 @@ def _with_fresh_seed(run: ComponentRun, inputs: Inputs, archive: Archive, *versi
 def _run_of_version(
     run: ComponentRun, component: Component, role: Role, prompt_commit: str | None, inputs: Inputs
 ) -> ComponentRun:
-    """Return a run of another version, `component`, with the model, cases and invocation of `run`."""
+    """Return a run of the version `component` with the model, cases and invocation of `run`."""
     refuse_unfilled(component, inputs.cases, inputs.component)
     component = apply_scenario(component, inputs.request.config, inputs.request.scenario)
     invocation, mark = invocation_of(run.manifest.run_id), BASELINE if role == "baseline" else ""

@@ -159,7 +159,7 @@ def read_acceptances(path: Path) -> list[Acceptance]:
 
 
 def accept_version(path: Path, lock: Path, skill: str, acceptance: Acceptance) -> Acceptance | None:
-    """Add an acceptance to a file and return None. If one with this version, models and reason exists, return that."""
+    """Add an acceptance to a file and return None. If an equal one (version, models, reason) exists, return it."""
     with locked(lock):
         before = read_acceptances(path)
         for existing in before:
@@ -336,7 +336,7 @@ def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
 def mark_edited(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
     """Set `edited` of each run: whether its prompt differs from that of its version's first complete run.
 
-    A run whose prompt is unknown is not edited.
+    A run with an unknown prompt is not edited. If a version has no complete run, its other runs count as edited.
     """
     prompts = {version: run.prompt for version, run in first_runs(entries).items()}
     runs = ((run, run.prompt not in (None, prompts.get(run.version))) for run in entries)

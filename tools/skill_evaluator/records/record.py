@@ -49,7 +49,9 @@ _FORMS = re.compile(rf"{_LOCATION}(?P<base>.+?)(?P<release>(?:{_RELEASE})*)(?:{_
 
 @lru_cache(maxsize=1000)
 def parts_of(name: str) -> tuple[str, str]:
-    """Split a model name into base name and release, in lower case, without folder, region and vendor.
+    """Split a model name into base name and release, both in lower case.
+
+    Drop the folder, region and vendor before the name, and an ending such as `.gguf` or `:latest`.
 
     >>> [parts_of(name) for name in ("models/Gem-001", "us.anthropic.c-20240620-v1:0", "/w/T.gguf", "x:latest")]
     [('gem', '-001'), ('c', '-20240620-v1:0'), ('t', ''), ('x', '')]
@@ -167,8 +169,9 @@ class CaseRecord(FrozenModel):
     """A case in a record: outcome and metrics per replicate, and right values and stability per field.
 
     `exact` counts the outputs that equal the ground truth. `digest` covers the inputs, the turns and the ground truth.
-    If there are other inputs than the document, `parts` has a digest of each input with the ground truth, and one of
-    the turns. Checks are also fields, as `checks.<id>`. `amounts` has the mean tokens, cost and latency of an output.
+    `parts` has one digest for each input and one for the turns, by name; each digest also covers the ground truth.
+    `parts` is empty if the document is the only input and there are no turns. Checks are also fields, as `checks.<id>`.
+    `amounts` has the mean tokens, cost and latency of an output.
     """
 
     case_id: ids.CaseId
@@ -316,10 +319,10 @@ class _Run(FrozenModel):
 
 
 class Row(_Run):
-    """A leaderboard row: the summary of a record, which explains the keys.
+    """A leaderboard row: the summary of a record. Its keys have the same meaning as in the record.
 
-    `digest` is that of the record. `digests` has the first 16 digits of those that decide on comparability.
-    Reproducibility values are strict means.
+    `digest` is the digest of the whole record. `digests` has the first 16 digits of each digest that selects a
+    baseline. `reproducibility` has the strict means.
     """
 
     shard: ids.ShardText | None = None
@@ -459,7 +462,7 @@ class Record(_Run):
 
     @property
     def digest(self) -> str:
-        """The digest of the record as canonical JSON."""
+        """The digest of the record's canonical JSON."""
         return digest(canonical_json(self.model_dump(mode="json")))
 
     def row(self) -> Row:
@@ -541,7 +544,7 @@ def unusable_text(record: Record) -> str | None:
 
 
 def fault_lines(record: Record, quote: Callable[[str], str]) -> Iterator[str]:
-    """Yield a line with advice for each reason why calls were not scored. `quote` escapes untrusted text."""
+    """Yield a line for each reason in `record.faults`, with advice if there is any. `quote` escapes untrusted text."""
     address = None if record.settings is None else record.settings.base_url
     for fault in record.faults:
         rest = f" and {fault.n_cases - len(fault.cases)} more" if fault.n_cases > len(fault.cases) else ""

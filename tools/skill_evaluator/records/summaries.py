@@ -154,7 +154,7 @@ class Tokens(FrozenModel):
 
 
 class Server(FrozenModel):
-    """The server of a run: its version, the maximum of concurrent calls to it, and output counts by fingerprint."""
+    """The server of a run: its version, the limit of concurrent calls to it, and output counts by fingerprint."""
 
     concurrency: PositiveInt
     version: Label | None = LATER

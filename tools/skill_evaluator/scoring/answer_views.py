@@ -104,7 +104,7 @@ def _grouped(answers: Iterable[Answer], same: Callable[[Answer], Hashable]) -> l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistinctOutput:
-    """Equal outputs of a case. `replicates` and `texts` list all outputs. Other fields describe the first output."""
+    """Equal outputs of a case: their replicates and their distinct texts. Other fields describe the first output."""
 
     answer: Answer
     replicates: tuple[int, ...]

@@ -78,7 +78,8 @@ class Recorder:
     def of(cls, component: Component, configuration: Configuration) -> "Recorder":
         """Return the recorder of a component with its commits.
 
-        Raise NotEvaluatedError if it has no cases, or FixtureError if it must have cases.
+        Raise NotEvaluatedError if the component has no cases. Raise FixtureError instead if it has records or declares
+        its `fixtures` folder.
         """
         return cls(
             component=component,

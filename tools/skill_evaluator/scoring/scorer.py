@@ -473,7 +473,7 @@ class Scorer:
         return scores
 
     def take(self, judged: Mapping[tuple[str, str], CheckScores]) -> None:
-        """Add the scores of judged checks by (case id, text). Refused and truncated outputs still fail all checks."""
+        """Add the scores of judged checks by (case id, text). Unusable outputs, such as truncated ones, stay failed."""
         for (case_id, text), scores in judged.items():
             key = case_id, _digest(text)
             scored = wait_for(self._scored[key]) if key in self._scored else None

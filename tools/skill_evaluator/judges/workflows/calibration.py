@@ -39,7 +39,7 @@ _MIN_SENTENCE_LABELS = 30  # fewer labels give no useful error rate of one sente
 
 
 def calibrate(request: CalibrateRequest, watch: Watch | None) -> judging.Judged | judging.JudgeRunSize:
-    """Measure judges against human labels. In a dry run return the size. Raise JudgeError or ConfigError."""
+    """Measure judges against human labels, or return the size in a dry run. Raise JudgeError or ConfigError."""
     if request.labels is None:
         raise JudgeError("--labels FILE is required: the file of human labels")
     labels = read_labels(request.labels)

@@ -65,6 +65,7 @@ def test_null_ground_truth_differs_from_an_absent_one(library: Library) -> None:
     answered(library, {"title": "alpha", "year": None}, [{"title": "alpha", "year": 2024, "tags": ["a"]}])
     out = explain(library, "--case", "alpha").out
     assert re.search(r"^extra +year +null +2024 .*\nextra +tags\[→0\] +– +\"a\" ", out, re.M), out
+    assert "next: describe year, tags[] more precisely in the prompt" in out
 
 
 def test_field_is_shown_in_every_case(library: Library) -> None:

@@ -144,6 +144,15 @@ LESS = "how sure: field_level_f1 -0.{} on 12 cases (95 % confidence interval -0.
                 "next: run both versions interleaved: `skill-evaluator evaluate receipts`",
             ),
         ),
+        (
+            compared(GOOD, GOOD, digests={"schema": "sha256:0"}),
+            (
+                "≠ receipts 1.1.0: incomparable with 1.0.0",
+                "nothing was compared: not comparable: the schema changed",
+                "next: undo the change of the schema; or change the prompt and compare it with this run: "
+                "`skill-evaluator try receipts`",
+            ),
+        ),
     ],
     ids=[
         "a field is lost",
@@ -155,6 +164,7 @@ LESS = "how sure: field_level_f1 -0.{} on 12 cases (95 % confidence interval -0.
         "a field fell by chance",
         "a draft",
         "incomparable",
+        "another schema",
     ],
 )
 def test_conclusion_has_verdict_loss_evidence_and_next_step(result: ComparisonResult, lines: tuple[str, ...]) -> None:

@@ -274,14 +274,15 @@ def _type_hints(plan: FieldPlan, values_by_path: Mapping[str, list[Any]]) -> Ite
         values = values_by_path.get(path, [])
         if rule.compare != "string" or path in plan.declared or len(values) < _MIN_TRUTHS:
             continue
+        where = f"at fields.{json.dumps(path)} in evals/datasets.json"
         formats = [form for form in _DATE_FORMATS if all(_is_date(value, form) for value in values)]
         if formats:
             declared = '"compare": "date"' + (f', "formats": ["{formats[0]}"]' if formats[0] != "%Y-%m-%d" else "")
             alternatives = f" (or {', '.join(formats[1:])})" if formats[1:] else ""
-            yield f"'{path}' is a date in every ground truth; to compare days, declare {declared}{alternatives}"
+            yield f"'{path}' is a date in every ground truth; to compare days, declare {declared}{alternatives} {where}"
         elif all(isinstance(value, str) and amount(value) is not None and _MONEY.search(value) for value in values):
             declared = '"compare": "number", "from_string": true'
-            yield f"'{path}' is a number in every ground truth; to compare amounts, declare {declared}"
+            yield f"'{path}' is a number in every ground truth; to compare amounts, declare {declared} {where}"
 
 
 def _is_date(value: Any, form: str) -> bool:

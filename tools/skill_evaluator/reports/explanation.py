@@ -49,7 +49,7 @@ def explanation_page(
     title = Cell(f"{component} {version} · {manifest.model_id} · run {manifest.run_id}", code=True)
     outputs = _output_blocks(views[0], manifest) if len(views) == 1 else ()
     document = _text_blocks(views[0].case.shown_as, views[0].case.document) if len(views) == 1 else ()
-    wrong = [at for view in views for at, values in view.fields.items() if any(_differs(leaf) for leaf, _ in values)]
+    wrong = [leaf.path for view in views for values in view.fields.values() for leaf, _ in values if _differs(leaf)]
     newest = newest if semver.Version.is_valid(version) else ""  # other versions have no order
     shown = max(version, newest, key=precedence) if newest else version
     state = ": the newest version" if version == newest else ": not recorded"

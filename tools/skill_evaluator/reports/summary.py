@@ -9,6 +9,7 @@ from skill_evaluator.display.pages import Closing, Line
 from skill_evaluator.records.record import Record, remedy, unusable_text
 from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide import results
+from skill_evaluator.verdicts.decide.comparability import PART_CHANGED, SCHEMA_CHANGED
 from skill_evaluator.verdicts.decide.results import ComparisonResult, MeasureResult, ModelVerdict, SinceAccepted
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST
 from skill_evaluator.verdicts.sizing import can_show, profile_doubt
@@ -325,8 +326,11 @@ def next_step(result: ComparisonResult, model: ModelVerdict, reader: Reader) -> 
     if model.verdict == "incomparable":
         if not reader.has_library:
             return "compare runs with the same cases, scorer and settings"
-        interleaved = f"run both versions interleaved: {reader.command('evaluate', skill)}"
-        return try_step(skill, reader) if model.baseline is None else interleaved
+        if model.baseline is None:
+            return try_step(skill, reader)
+        if any(reason.endswith((SCHEMA_CHANGED, PART_CHANGED)) for reason in model.reasons):
+            return f"undo the change of the schema; or {try_step(skill, reader)}"
+        return f"run both versions interleaved: {reader.command('evaluate', skill)}"
     if not reader.has_library:
         return "nothing is in the way"
     if reader.draft:

@@ -21,6 +21,7 @@ RUN_SD = 0.1  # standard deviation of a day on the logit scale; stated, not meas
 STALE_DAYS = 30  # vendors change the model behind a name, so a remark names an older baseline
 _ASK_ANEW = "`evaluate` runs both versions with the model served now; `policy.served: any` ignores the difference"
 AGREEMENT = ("pairwise_exact_match", "pairwise_field_f1")
+SCHEMA_CHANGED, PART_CHANGED = "the schema changed", "a file or part that the schema refers to changed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,8 +147,8 @@ def _barriers(baseline: Record, candidate: Record, change: records.Change | None
         )
     without_prompt = baseline.scenario == SCHEMA_ALONE
     for name, barrier in (
-        ("schema", "the schema changed"),
-        ("contract", "a file or part that the schema refers to changed"),
+        ("schema", SCHEMA_CHANGED),
+        ("contract", PART_CHANGED),
         ("datasets", ""),  # `_comparator_changes` says which, which requires a walk over all fields
         ("scenario", "their scenarios differ"),
     ):

@@ -323,7 +323,7 @@ def tolerating_git() -> Iterator[None]:
 def commit_of(*paths: Path) -> str | None:
     """Return the id of the commit that last changed these paths. Append `-dirty` if they have uncommitted changes.
 
-    Return None if no commit changed them, or if git fails (see `tolerating_git`).
+    Return None if no commit changed them, or if `tolerating_git` suppresses an error of git.
     """
     folder, pathspecs = _folder_of(paths[0]), [f":(literal){path.resolve()}" for path in paths]
     with tolerating_git():

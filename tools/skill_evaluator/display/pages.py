@@ -195,7 +195,7 @@ class Page:
         return _Markdown(charts, self.site).text(self.blocks)
 
     def within(self, limit: int, size: Callable[[str], int] = len) -> str:
-        """Render the page as Markdown of at most the length `limit`, as `size` measures it.
+        """Render the page as Markdown whose length, measured by `size`, is at most `limit`.
 
         Collapsed details are omitted first, from the last section to the first, then whole sections. A note names the
         omitted sections. If the first section alone is too long, its end is cut off.

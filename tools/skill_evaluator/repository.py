@@ -206,7 +206,7 @@ class Repository:
         return self._answer("merge-base", "--is-ancestor", commit, descendant) is not None
 
     def add(self, parents: Sequence[str], files: Mapping[str, bytes], message: str) -> str | None:
-        """Commit `files` (content by path) onto the last parent's tree. Return the commit id, or None if nothing changes."""
+        """Commit `files` (content by path) onto the last parent's tree. Return its id, or None if nothing changes."""
         for path in files:
             if "\0" in path or any(part.lower() in ("", ".", "..", ".git") for part in path.split("/")):
                 raise GitError(f"{path!a} cannot be the path of a file in a repository")

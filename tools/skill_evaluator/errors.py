@@ -65,7 +65,7 @@ class JudgeError(SkillEvaluatorError):
 
 
 class GitError(SkillEvaluatorError):
-    """A git command failed, with its stdout (`output`) and exit code (`code`; None: git did not run)."""
+    """A git command failed or was refused. `output` is its stdout. `code` is its exit code, or None if unknown."""
 
     def __init__(self, message: str, output: str = "", code: int | None = None) -> None:
         super().__init__(message)

@@ -46,7 +46,7 @@ class FrozenModel(BaseModel):
 
     @classmethod
     def view(cls, source: object, **values: Any) -> Self:
-        """Build the model from `values`. Copy the other fields from attributes of `source` with these names."""
+        """Build the model from `values`. Copy each other field from the attribute of `source` with the same name."""
         names = (name for name in cls.model_fields if name not in values and hasattr(source, name))
         return cls(**{name: getattr(source, name) for name in names}, **values)
 

@@ -59,7 +59,7 @@ def invocation_of(run_id: str) -> str:
 
 
 def is_baseline(run_id: str, beside: str | None) -> bool:
-    """Return whether a run is an interleaved baseline. `beside` is the id of the candidate's run, if any."""
+    """Return whether a run is an interleaved baseline. `beside` is the id of the run interleaved with it, if any."""
     return beside is not None and f"@{BASELINE}" in run_id
 
 

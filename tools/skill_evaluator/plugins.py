@@ -14,7 +14,7 @@ def names(group: str) -> list[str]:
 
 
 def load(group: str, name: str, kind: type) -> Any:
-    """Load a plugin by name; None if no package has it. Raise ConfigError if it fails to load or is not a `kind`."""
+    """Load a plugin. Return None if no package has it. Raise ConfigError if it fails to load or is of another type."""
     entries = list(entry_points(group=group, name=name))
     plugin = call(f"'{name}' of {group}", entries[0].load) if entries else None
     if entries and not isinstance(plugin, kind):

@@ -213,8 +213,8 @@ class Workers:
     ) -> Future[Any]:
         """Call `work(*task)` in a worker and return the future of the result.
 
-        The result is that of `too_costly()` if the call exceeds the limit of memory, or `times` times the limit of
-        seconds, or if no worker could begin it before `until` (monotonic clock).
+        `times` multiplies the limit of seconds. If the call exceeds a limit or does not begin before `until` (monotonic
+        clock), the result is that of `too_costly()`.
         """
         return self._threads.submit(self._do, (times, task), too_costly, until)
 

@@ -206,7 +206,7 @@ class Repository:
         return self._answer("merge-base", "--is-ancestor", commit, descendant) is not None
 
     def add(self, parents: Sequence[str], files: Mapping[str, bytes], message: str) -> str | None:
-        """Commit `files` (content by path) onto the tree of the last parent. Return the id; None if nothing changes."""
+        """Commit `files` (content by path) onto the last parent's tree. Return its id, or None if nothing changes."""
         for path in files:
             if "\0" in path or any(part.lower() in ("", ".", "..", ".git") for part in path.split("/")):
                 raise GitError(f"{path!a} cannot be the path of a file in a repository")
@@ -244,7 +244,7 @@ class Repository:
         return True
 
     def _answer(self, *arguments: str) -> str | None:
-        """Return the stripped output of a git command. Return None if the exit code is 1, which answers no."""
+        """Return the stripped output of a git command. Return None if git exits with 1, its code for "no"."""
         try:
             return self._text(*arguments).strip()
         except GitError as problem:
@@ -323,7 +323,7 @@ def tolerating_git() -> Iterator[None]:
 def commit_of(*paths: Path) -> str | None:
     """Return the id of the commit that last changed these paths. Append `-dirty` if they have uncommitted changes.
 
-    Return None if no commit changed them, or if git fails (see `tolerating_git`).
+    Return None if no commit changed them, or if `tolerating_git` suppresses an error of git.
     """
     folder, pathspecs = _folder_of(paths[0]), [f":(literal){path.resolve()}" for path in paths]
     with tolerating_git():

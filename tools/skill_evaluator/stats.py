@@ -51,7 +51,7 @@ def smallest_drop(variance: float, n: int, quantiles: float) -> float | None:
     """Return the smallest drop D of a score that a t-test over n cases detects. Return None if D ≥ 1.
 
     `variance` is the variance of the mean difference. `quantiles` is t(level) + t(power), two quantiles of Student's t.
-    D solves D = `quantiles` · √(variance + (D ÷ 2n)²), because the test adds (D ÷ 2n)² to the variance.
+    The test adds (D ÷ 2n)² to the variance, so D = `quantiles` · √(variance ÷ (1 − (`quantiles` ÷ 2n)²)).
     """
     remainder = 1.0 - (quantiles / (2 * n)) ** 2
     drop = quantiles * math.sqrt(variance / remainder) if remainder > 0.0 else math.inf
@@ -61,10 +61,9 @@ def smallest_drop(variance: float, n: int, quantiles: float) -> float | None:
 def unit_interval(values: Sequence[float]) -> Interval | None:
     """Return the 95 % confidence interval of the mean of n independent values in [0, 1]. Return None if n < 2.
 
-    If all values equal v, it is v · (1 − u) to v · (1 − u) + u with u = `unseen_share(n)`: the sample may lack a share
-    u of zeros, or of ones, by chance. If the values are zeros and ones, it is the `rate_interval`. Otherwise
-    it is Student's t interval on the log-odds of the mean (delta method), with s² ÷ n + (range ÷ 2n)² as the variance
-    of the mean.
+    If all values are equal, the interval allows for a share `unseen_share(n)` of other values that the sample lacks.
+    If the values are only 0 and 1, the interval is the `rate_interval`. Otherwise it is Student's t interval on the
+    log-odds of the mean. docs/statistics.md has the formulas.
     """
     n = len(values)
     if n < 2:

@@ -163,7 +163,9 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def nearest_path(path: str, paths: Collection[str]) -> str:
-    """Format a hint for an unknown path: the known paths below it, else the most similar path, else all paths.
+    """Format a hint for an unknown path: the known paths below it, else the most similar path.
+
+    If no path is similar, the hint has the paths whose last name is similar, or else all paths.
 
     >>> nearest_path("price", ["total", "lines[].price"]), nearest_path("lines", ["line", "lines[].price"])
     ('(known: lines[].price)', '(known: lines[].price)')

@@ -112,8 +112,9 @@ def switch(options: many.SwitchRequest) -> int:
 def mutate(options: mutation.MutationRequest) -> int:
     """Remove parts of a prompt and show whether the cases notice.
 
-    Each sentence, bullet and section is removed once. All mutants are called interleaved with the whole prompt. Nothing
-    is recorded; the outputs stay in one folder, and the same command resumes there without repeating a call.
+    A mutant lacks one sentence, bullet or section; --mutants limits the number of mutants. All mutants are called
+    interleaved with the whole prompt. Nothing is recorded; the outputs stay in one folder, and the same command resumes
+    there without repeating a call.
     """
     result = mutation.mutate(options, watch)
     value = {**result.model_dump(mode="json"), "score": result.score}

@@ -145,8 +145,9 @@ def schemas(options: SchemasOptions) -> int:
 def lint(options: LintRequest) -> int:
     """Check components and all their cases; show how every field is compared, and why.
 
-    With --base, also check that each changed prompt has a higher version and that no record was changed or deleted.
-    Components that did not change are skipped, unless they are named.
+    A prompt that is not the recorded prompt of its version requires a higher version. With --base, also check the
+    versions of all prompts that changed since that commit, and that no record was changed or deleted. Components that
+    did not change are skipped, unless they are named.
     """
     linted = linting.lint(options)
     print_linted(linted, options.format)

@@ -69,7 +69,7 @@ def page_chart(chart: Any, name: str, *, narrowed: bool) -> PageChart:
 
 
 def page_svg(chart: Any, name: str, width: int | None = None) -> Markup:
-    """Draw a chart in the colours of an HTML page, without a title and `width` pixels wide. Each mark has a tooltip."""
+    """Draw a chart without its title, in the colours of an HTML page. `width` is in pixels; None keeps the width."""
     spec = chart.to_dict(validate=False)
     spec.pop("title", None)
     if width is not None:
@@ -97,7 +97,7 @@ def page_svg(chart: Any, name: str, width: int | None = None) -> Markup:
 def interval_chart(rows: Sequence[Mapping[str, Any]], measure: str, marks: Mapping[float, str]) -> alt.LayerChart:
     """Draw the `value` of each row and its interval from `low` to `high`, by `label` and `series`.
 
-    `marks` maps the value of each dashed line to its label. The `words` of a row are a tooltip.
+    `marks` maps the value of each dashed line to its tooltip. The tooltip of a row is its `words`.
     """
     short = [{**row, **{name: visible(row[name])[:_MAX_TEXT] for name in ("label", "series", "words")}} for row in rows]
     labels, series = (list(dict.fromkeys(row[name] for row in short)) for name in ("label", "series"))

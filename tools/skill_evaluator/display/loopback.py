@@ -40,7 +40,7 @@ class RefusedError(Exception):
 
 
 class LoopbackServer(ThreadingHTTPServer):
-    """A server for one person; `port` 0 selects a free port. Raises ConfigError if the port is in use."""
+    """A server on 127.0.0.1; `port` 0 selects a free port. Raises ConfigError if the port is in use."""
 
     daemon_threads = True
     allow_reuse_address = True
@@ -65,7 +65,7 @@ class LoopbackServer(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
     def path_inside(self, request: BaseHTTPRequestHandler) -> str:
-        """Return the path after the token. Raise RefusedError if the host is foreign or the token is missing."""
+        """Return the path after the token. Raise RefusedError if the host is foreign or the token is wrong."""
         hosts = request.headers.get_all("Host", [])
         if len(hosts) != 1 or hosts[0] not in self.hosts:
             raise RefusedError(HTTPStatus.FORBIDDEN, "this host name is refused; open the address in the terminal")
@@ -102,7 +102,7 @@ def refuse_other_sites(request: BaseHTTPRequestHandler) -> None:
 
 
 def read_body(request: BaseHTTPRequestHandler, model: type[ModelT], noun: str) -> ModelT:
-    """Parse the JSON body of a request; `noun` names it in messages. Raise RefusedError if it is not valid."""
+    """Parse the JSON body of a request; `noun` names the body in errors. Raise RefusedError if the body is invalid."""
     if request.headers.get_content_type() != "application/json":
         raise RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"a {noun} must be sent as application/json")
     length = request.headers.get("Content-Length", "")

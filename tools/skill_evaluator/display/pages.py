@@ -52,8 +52,8 @@ class Sheet:
     """A table with a caption above and a note below.
 
     Columns in `numbers` are aligned right. Columns in `whole` are broken only if very long. The titles of columns in
-    `named` are external text. If a terminal is too narrow for the table, the columns in `below` are the first to move
-    below their row.
+    `named` are external text. If a terminal is too narrow for the table, some columns become a line below each row:
+    first those in `below`, then the last columns.
     """
 
     columns: Sequence[str]
@@ -191,11 +191,11 @@ class Page:
         return [block for section in self.sections for block in section.blocks]
 
     def markdown(self, charts: str = "") -> str:
-        """Render the page as Markdown; `charts` is the folder of its drawings."""
+        """Render the page as Markdown. `charts` is the folder of the drawings; if it is "", the charts are omitted."""
         return _Markdown(charts, self.site).text(self.blocks)
 
     def within(self, limit: int, size: Callable[[str], int] = len) -> str:
-        """Render the page as Markdown of at most the length `limit`, as `size` measures it.
+        """Render the page as Markdown whose length, measured by `size`, is at most `limit`.
 
         Collapsed details are omitted first, from the last section to the first, then whole sections. A note names the
         omitted sections. If the first section alone is too long, its end is cut off.
@@ -372,7 +372,7 @@ def sections_of(blocks: Iterable[Block]) -> list[tuple[str, list[Block]]]:
 
 
 def mood_of(cell: Cell) -> str | None:
-    """Return the verdict that has the colour of a cell on an HTML page. Return None if the cell has no colour."""
+    """Return the verdict whose colour a cell has on an HTML page. Return None if the cell has no colour."""
     return _MOODS.get(cell.style.removeprefix("bold "))
 
 
@@ -530,7 +530,7 @@ def _fitted(sheet: Sheet, width: int) -> Iterator[Text]:
 
 
 def _column_widths(sheet: Sheet, columns: Sequence[Sequence[str]], width: int) -> dict[int, int]:
-    """Return the width of each column that fits on a line, by its index. The other columns go below their row."""
+    """Return the width of each column that fits on a line, by its index. The other columns go below each row."""
     widest = [max(map(cell_len, column)) for column in columns]
     least = [
         widest[index] if name in sheet.numbers else _least_width(columns[index], width, name in sheet.whole)
@@ -573,7 +573,7 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def write(page: str) -> None:
-    """Write a text to stdout. Escape characters that its encoding lacks."""
+    """Write a text to stdout. Escape the characters that the encoding of stdout lacks."""
     _replace_unencodable()
     sys.stdout.write(page)
 

@@ -147,7 +147,7 @@ def _component_conclusion(result: ComparisonResult, outcome: Outcome) -> Compari
 
 
 def _lacks_calls(run: RunOutcome) -> bool:
-    """Return whether calls of a run were not made or failed. Unreadable outputs do not count as such calls."""
+    """Return whether a run is incomplete because calls failed or were not made, not only by unreadable outputs."""
     unreadable = sum(run.failed.get(kind, 0) for kind in ANSWERED)
     return run.status not in ("complete", "refused") and not 0 < unreadable == run.planned - run.scored
 

@@ -45,8 +45,8 @@ def comparison_section(
 ) -> Section:
     """Build the section of a comparison: conclusion, metrics, largest changes and reasons; all figures are collapsed.
 
-    `examples` maps a candidate's run id to a sentence on its changed outputs, and a table of some of them. If there are
-    sentences, they replace the table of changed fields and cases.
+    `examples` maps the run id of a candidate to a sentence on its changed outputs and a table of some of these outputs.
+    The sentences that are not empty replace the table of changed fields and cases.
     """
     models, several = summary.worst_first(result), len(result.models) > 1
     shown = {model.model_id: examples[run] for model in models if (run := model.candidate.run_id) in examples}

@@ -45,7 +45,7 @@ def many_json(done: _Results, planned: ManyPlanned) -> dict[str, Any]:
 def many_page(done: _Results, planned: ManyPlanned, folders: Sequence[str]) -> Page:
     """Build the page of several evaluations: runs and errors, conclusions, and skipped components.
 
-    If a run is incomplete, or its verdict neither improved nor unchanged, only such components have a full conclusion.
+    A component with only sound runs (improved, unchanged, recorded) has a short conclusion, unless all runs are sound.
     """
     cells = []
     for row in _run_rows(done):

@@ -28,9 +28,9 @@ _MAX_LOST, _MAX_FELL = 3, 2
 class Reader:
     """The place where a report is read. It decides which commands the report suggests.
 
-    `outputs` has the argument of `explain` by run id, for each run whose outputs are on this machine. `outputs` is None
-    if the runs belong to no library. `folders` has options such as `--config DIR`. If `in_ci`, the report is read on a
-    pull request. If `draft`, the pull request is not merged yet. If `is_partial`, only some of the cases were run.
+    `outputs` maps the ids of runs with outputs on this machine to their folders, as `explain` takes them. `outputs` is
+    None if the runs belong to no library. `folders` has options such as `--config DIR`. If `in_ci`, the report is read
+    on a pull request. If `draft`, the pull request is not merged yet. If `is_partial`, only some of the cases were run.
     `record_step` is the step that records the runs. It is empty if they are recorded.
     """
 
@@ -140,7 +140,7 @@ def worst_first(result: ComparisonResult) -> list[ModelVerdict]:
 
 
 def largest_fall(model: ModelVerdict) -> float:
-    """Return the largest drop of a critical metric or field as a difference, which is negative or 0."""
+    """Return the largest drop of a critical metric or of any field, as a difference that is negative or 0."""
     differences = [one.difference or 0.0 for one in model.metrics if one.tier == "critical"]
     if model.fell_most is not None:
         differences.append(model.fell_most.difference or 0.0)

@@ -357,8 +357,8 @@ class _Request(loopback.PageHandler, SimpleHTTPRequestHandler):
     def send_head(self) -> Any:
         """Send the headers of a file of the site and return the open file.
 
-        Send an error and return None if the host is foreign, the token is missing, or the path is a folder (except the
-        root) or does not exist.
+        Send an error and return None if the host is foreign or the token is wrong, or if the path does not exist or is
+        a folder (except the root).
         """
         try:
             name = self.server.path_inside(self).partition("?")[0] or "index.html"

@@ -52,9 +52,9 @@ _SCORED_BY = ("schema", "contract", "datasets")
 def case_list(newest: Mapping[str, Record]) -> dict[str, Any]:
     """Return the values for the list of cases on a component's page; `newest` has a record per model.
 
-    `sound` has the cases that are right in every output. `rows` has the other cases, the worst first, with score and
-    stabilities by model. The first `room` rows are in a table, the others are links. `by_field` has the wrong and
-    flaky cases.
+    `sound` has the cases in which every field is `stable_right` with every model. `rows` has the other cases, the worst
+    first, with score and stabilities by model. The first `room` rows are in a table, the others are links. `by_field`
+    has the wrong and flaky cases by field.
     """
     rows: dict[str, dict[str, Any]] = {}
     for model_id, record in newest.items():
@@ -92,7 +92,7 @@ def _cases_by_field(newest: Mapping[str, Record]) -> list[dict[str, Any]]:
 
 
 def write_cases(site: SiteFolder, compared: ComparedComponent) -> list["ShownRun"]:
-    """Write the pages of the cases and runs of a component. Return the runs that have a page with their outputs."""
+    """Write the pages of the cases and runs of a component. Return the runs that have a page of outputs."""
     newest = newest_of_versions(compared.recorded.archive.entries)
     runs = [ShownRun(entry, compared) for entries in newest.values() for entry in reversed(entries[-_VERSIONS:])]
     cases: Mapping[str, Case] = {}
@@ -270,7 +270,7 @@ class ShownRun:
 
     @property
     def address(self) -> str:
-        """The address of the page with its outputs."""
+        """The address of the page with the outputs of the run."""
         return run_address(self.compared.name, self.entry.run_id)
 
     @property
@@ -279,7 +279,7 @@ class ShownRun:
 
     @property
     def has_outputs(self) -> bool:
-        """Whether its outputs are on this machine and may be shown."""
+        """Whether the outputs of the run are on this machine and may be shown."""
         return not self.compared.is_private and (self._folder / ANSWERS).is_file()
 
     @cached_property
@@ -314,9 +314,9 @@ class ShownRun:
         return {"served model": served_text(record.served_model), "run": record.run_id, "seed": record.seed, **settings}
 
     def part(self, case_id: str, case: Case | None, limit: int = MAX_OUTPUTS) -> dict[str, Any]:
-        """Return the scores of a case in this run and, if they are stored here, its first `limit` distinct outputs.
+        """Return the scores of a case in this run, and the first `limit` distinct outputs if this machine has them.
 
-        Return no outputs if `case` is None: it no longer exists, or its outputs are private.
+        Return no outputs if `case` is None: the case no longer exists, or the outputs are private.
         """
         record, recorded = self.record, self.cases[case_id]
         score = recorded.accuracy.get(record.primary_metric)

@@ -196,9 +196,9 @@ def run_figures(run: Row | Record) -> dict[str, Any]:
 def verdict_of(model_id: str, status: ComponentStatus) -> dict[str, Any]:
     """Return the verdict on a model's highest version: `verdict`, `before`, `difference` and `also`.
 
-    The baseline is the previous version or the accepted version. `before` names the baseline, and `difference` is the
-    difference of the scores. If the comparison with the other baseline has a different verdict, `also` has this
-    comparison. All values are None for a first version.
+    `before` names the baseline, and `difference` is the difference of the scores. The baseline is the previous version.
+    It is the accepted version if the model improved, or if it regressed and fell further since the accepted version.
+    `also` has the comparison with the other baseline if its verdict differs. A first version has only None.
     """
     ranked = next((model for model in status.ranking.models if model.model_id == model_id), None)
     step = next(model.points[-1].step for model in status.history.models if model.model_id == model_id)
@@ -265,8 +265,8 @@ class ComponentState:
 
     If `alarm`, the version regressed or could not be measured. If `calm`, nothing was lost. `ship` names the version
     and model to ship. `verdicts` has each verdict and a text on its baseline. `where` names the field and cases that
-    fell most. `sure` is the evidence for the loss. `next` is the next step. `unmeasured` names runs without a verdict.
-    `past` names earlier regressions.
+    fell most. `sure` is the evidence for the verdict. `next` is the next step. `unmeasured` names runs without
+    a verdict. `past` names earlier regressions.
     """
 
     component: str
@@ -338,9 +338,9 @@ def _verdicts_since(status: ComponentStatus) -> Iterator[tuple[str, str]]:
 
 
 def _step_verdicts(step: Step | None) -> list[tuple[str, str]]:
-    """Return the pairs (verdict, baseline) of a step. The baselines are the previous and the accepted version.
+    """Return the pairs (verdict, baseline) of a step, for the previous version and then the accepted version.
 
-    If the step regressed only since the accepted version, return only the pair of the accepted version.
+    If the version did not regress against the previous version but did against the accepted one, omit the first pair.
     """
     if step is None:
         return [("first", "")]
@@ -350,7 +350,7 @@ def _step_verdicts(step: Step | None) -> list[tuple[str, str]]:
 
 
 def _unmeasured_runs(status: ComponentStatus, rows: Sequence[Row]) -> tuple[list[str], bool]:
-    """Return (sentences on the incomplete runs since the newest version, whether a run has unreadable outputs)."""
+    """Return (sentences on the incomplete runs since the newest version, whether one had too few readable outputs)."""
     newest = precedence(status.history.newest)
     measured = {(record.model_id, record.skill_version) for record in status.newest.values()}
     lacking = {
@@ -551,7 +551,7 @@ def _titled(block: Block, pair: tuple[str, str]) -> Block:
 
 
 def _changed_outputs(compared: ComparedComponent, model: ModelVerdict) -> Iterator[Block]:
-    """Yield the changed outputs with both values. Yield nothing if they are private or not on this machine."""
+    """Yield the changed outputs with both values. Yield nothing if outputs are private or not on this machine."""
     component, archive = compared.recorded.component, compared.recorded.archive
     runs = [run.run_id for run in (model.baseline, model.candidate) if run is not None]
     folders = [component.results_dir / run for run in runs]

@@ -162,6 +162,14 @@ def test_unparseable_choice_has_a_reason_and_no_score(capitals: Library) -> None
     assert (record["contract"], record["failures"]) == (None, {"unparseable": 3})
 
 
+def test_output_without_fields_is_explained_by_its_name_in_reports(capitals: Library) -> None:
+    capitals.evaluate_here()
+    run = capitals.run_folder().name
+    ended = capitals.call("explain", run, "--field", "(the whole output)")
+    assert (ended.code, ended.out) == (0, capitals.call("explain", run, "--field", "").out)
+    assert "next: describe the output more precisely in the prompt" in ended.out
+
+
 def test_questions_are_planned_and_their_commit_is_recorded(capitals: Library) -> None:
     repository = GitRepository(capitals.root)
     commit = repository.commit()

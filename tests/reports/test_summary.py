@@ -70,7 +70,7 @@ LESS = "how sure: field_level_f1 -0.{} on 12 cases (95 % confidence interval -0.
                 "▼ receipts 1.1.0: regressed against 1.0.0 on these 12 cases",
                 "lost: field (the whole output) (1.000 → 0.000)",
                 LESS.format("700", "882", "518"),
-                "next: look at (the whole output): `skill-evaluator explain new`",
+                "next: look at case c00: `skill-evaluator explain new --case c00`",
             ),
         ),
         (

@@ -60,7 +60,7 @@ def explanation_page(
     if shown == version and not any(output.answer.outcome == SCORED for view in views for output in view.outputs):
         following = AGAIN.format(reader.command("evaluate", component))
     elif shown == version and wrong:
-        fields = listed([name_text(path) or WHOLE for path in dict.fromkeys(wrong)], 2)
+        fields = listed([name_text(path) or "the output" for path in dict.fromkeys(wrong)], 2)
         following = f"describe {fields} more precisely in the prompt, then run {reader.command('try', component)}"
     elif compared is None or shown != newest:
         following = measure_step(component, reader)

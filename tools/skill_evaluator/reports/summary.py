@@ -355,7 +355,8 @@ def _where_to_look(skill: str, model: ModelVerdict, reader: Reader) -> str:
     fields = [one for one in model.fields if (one.difference or 0.0) < 0.0]
     fields.sort(key=lambda field: field.difference or 0.0)
     cases = [*model.worse_cases, *(one.rose_most for one in model.amounts if one.verdict == "regressed")]
-    is_one_case = model.verdict == "inconclusive" and cases  # a single case says more than its field
+    is_whole = next(iter(model.lost_fields), None) == ""
+    is_one_case = cases and (is_whole or model.verdict == "inconclusive")  # a case says more than its only field
     if not is_one_case and (model.lost_fields or (fields and not cases)):
         kind, name = "field", next(iter(model.lost_fields), fields[0].metric if fields else "")
     elif cases:
@@ -373,4 +374,4 @@ def _where_to_look(skill: str, model: ModelVerdict, reader: Reader) -> str:
     run = reader.outputs.get(model.candidate.run_id)
     if run is None:
         return f"{look}; the outputs are not on this machine: {reader.command('compare', skill)} has the scores"
-    return f"{look}: {reader.command('explain', run, *([f'--{kind}', name] if name else []))}"
+    return f"{look}: {reader.command('explain', run, f'--{kind}', name)}"

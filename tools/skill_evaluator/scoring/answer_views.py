@@ -6,7 +6,7 @@ from typing import Any
 
 from skill_evaluator.checks import Check
 from skill_evaluator.comparing.comparison import ComparedLeaf, compare
-from skill_evaluator.display import value_pair
+from skill_evaluator.display import WHOLE, value_pair
 from skill_evaluator.errors import RunError
 from skill_evaluator.library.cases import Case, parse_case_output
 from skill_evaluator.library.components import Component
@@ -230,7 +230,7 @@ def _unmarked_reason(case: Case, answer: Answer) -> str | None:
 
 def only_field(views: Sequence[CaseView], component: Component, path: str) -> list[CaseView]:
     """Return the views with only the field or check at `path`. Raise RunError if there is no such field or check."""
-    paths = {*component.plan.leaves}
+    paths, path = {*component.plan.leaves}, "" if path == WHOLE else path
     for view in views:
         paths |= {check_path(check.id) for check in view.case.checks}
         paths |= {leaf.path for output in view.outputs for leaf in output.leaves}

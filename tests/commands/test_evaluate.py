@@ -121,6 +121,8 @@ def test_run_of_a_scenario_resumes_only_with_it(polite: Library, server: ChatSer
     assert (server.requests, server.repeated) == (6, [])
     assert polite.rows()[0]["scenario"] == "polite"
     assert newest_recorded(polite.leaderboard.read_bytes(), "here") == {}  # it measures the surroundings, too
+    assert polite.call("score", str(polite.run_folder())).code == 0
+    assert read(polite.run_folder() / "record.json")["scenario"] == "polite"
 
 
 def test_resuming_a_run_without_prompt_requires_the_option(served: Library) -> None:
@@ -128,8 +130,6 @@ def test_resuming_a_run_without_prompt_requires_the_option(served: Library) -> N
     refused = served.evaluate_here("--run", served.run_folder().name)
     assert refused.refuses("the run was started with --no-prompt; resume it with --no-prompt")
     assert served.evaluate_here("--run", served.run_folder().name, "--no-prompt").code == 0
-    assert polite.call("score", str(polite.run_folder())).code == 0
-    assert read(polite.run_folder() / "record.json")["scenario"] == "polite"
 
 
 def facts(library: Library) -> tuple[Any, Any]:

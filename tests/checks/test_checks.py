@@ -75,10 +75,10 @@ def test_sentence_for_a_judge_has_no_result_yet() -> None:
 @pytest.mark.parametrize(
     ("declared", "words"),
     [
-        ({"contain": "x"}, "unknown check 'contain' (did you mean 'contains'?)"),
-        ({"not_max_words": 3}, "unknown check 'not_max_words' (did you mean 'max_words'?)"),
-        ({"json": {"at": "/a", "is_json": True}}, "unknown check 'is_json'"),
-        ({"contains": "a", "regex": "b"}, "one check has contains and regex; write a check for each"),
+        ({"contain": "x"}, "unknown key 'contain' in a check (did you mean 'contains'?)"),
+        ({"not_max_words": 3}, "unknown key 'not_max_words' in a check (did you mean 'max_words'?)"),
+        ({"json": {"at": "/a", "is_json": True}}, "unknown key 'is_json' in a check"),
+        ({"contains": "a", "regex": "b"}, "a check has several kinds (contains, regex); write one check for each kind"),
         ({"id": "short"}, "has no kind, such as contains"),
         ({"regex": "(?=a)b"}, "RE2 rejects the pattern"),
         ({"regex": r"(a)\1"}, "RE2 rejects the pattern"),

@@ -99,7 +99,7 @@ def test_resume_is_refused_if_inputs_have_changed(served: AuditLibrary, server: 
 def test_invalid_option_is_one_line_of_error_and_no_call(served: AuditLibrary, server: ChatServer) -> None:
     served.audit("--max-calls", "0")
     for options, message in (
-        (("--resume", "--seed", "9"), "--seed cannot be changed with --resume or --run; start a new audit"),
+        (("--resume", "--seed", "9"), "--seed cannot be combined with --resume or --run; omit them"),
         (("--resume", "--model", "othr"), "'othr' is not a model of the audit"),
         (("--resume", "--dry-run"), "--dry-run cannot be combined with --resume"),
         (("--run", "20200101T000000Z-aaaaaa"), "no audit '20200101T000000Z-aaaaaa' in audits to resume"),

@@ -116,13 +116,20 @@ def test_run_of_a_scenario_resumes_only_with_it(polite: Library, server: ChatSer
     assert stopped.code == 4
     assert "--scenario polite" in stopped.err
     refused = polite.evaluate_here("--resume")
-    assert (refused.code, "it was begun with --scenario polite" in refused.err) == (2, True)
+    assert refused.refuses("the run was started with --scenario polite; resume it with --scenario polite")
     assert polite.evaluate_here("--scenario", "polite", "--resume").code == 0
     assert (server.requests, server.repeated) == (6, [])
     assert polite.rows()[0]["scenario"] == "polite"
     assert newest_recorded(polite.leaderboard.read_bytes(), "here") == {}  # it measures the surroundings, too
     assert polite.call("score", str(polite.run_folder())).code == 0
     assert read(polite.run_folder() / "record.json")["scenario"] == "polite"
+
+
+def test_resuming_a_run_without_prompt_requires_the_option(served: Library) -> None:
+    assert served.evaluate_here("--no-prompt", "--max-calls", "2").code == 4
+    refused = served.evaluate_here("--run", served.run_folder().name)
+    assert refused.refuses("the run was started with --no-prompt; resume it with --no-prompt")
+    assert served.evaluate_here("--run", served.run_folder().name, "--no-prompt").code == 0
 
 
 def facts(library: Library) -> tuple[Any, Any]:

@@ -96,6 +96,8 @@ def test_batch_is_compared_with_an_earlier_batch_of_its_judge(library: JudgingLi
     assert (changed.code, "the settings of the judge recorded changed since" in changed.err) == (2, True)
     library.models(REPLAY)
     assert judge(library, "--against", "nothing").refuses("no judge run 'nothing'")
+    resumed = judge(library, "--resume", "--out", "new")
+    assert (resumed.code, "error: new contains no run of `judge regression`\n" in resumed.err) == (2, True)
 
 
 QUOTED = json.dumps(answer(SAME))

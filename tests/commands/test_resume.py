@@ -77,7 +77,7 @@ def test_run_of_chosen_cases_resumes_with_them(served: Library, server: ChatServ
     assert {case["case_id"] for case in run["per_case"]} == {"beta", "gamma"}
     assert (run["scored"], run["complete"], server.repeated) == (4, True, [])
     refused = served.evaluate_here("--run", served.run_folder().name, "--case", "alpha")
-    assert refused.err.endswith("with --case alpha: it was planned with *ta g*\n")
+    assert refused.err.endswith("with --case alpha: the run was planned with --case *ta g*; omit --case\n")
 
 
 def test_failed_calls_are_repeated_and_replaced(served: Library, server: ChatServer) -> None:
@@ -119,12 +119,12 @@ def test_resume_is_refused_with_another_plan(library: Library) -> None:
     library.evaluate_here("--max-calls", "4")
     run = library.run_folder().name
     for flag, value, planned in (
-        ("--replicates", "3", "with 2"),
-        ("--seed", "3", "with 0"),
-        ("--shard", "1/2", "without it"),
+        ("--replicates", "3", "with --replicates 2"),
+        ("--seed", "3", "with --seed 0"),
+        ("--shard", "1/2", "without --shard"),
     ):
         refused = library.evaluate_here("--run", run, flag, value)
-        assert refused.refuses(f"{flag} {value}: it was planned {planned}"), flag
+        assert refused.refuses(f"{flag} {value}: the run was planned {planned}; omit {flag}"), flag
 
 
 def test_components_in_one_results_folder_keep_separate_outputs(library: Library) -> None:

@@ -149,8 +149,8 @@ class Library:
             no_prompt: Run without the prompt, with the schema only, to see what the prompt adds.
             recorded_baseline: Compare with the baseline's record instead of running it again.
             failing: Run the failed cases of the newest record again, interleaved with the baseline.
-            with_baseline: Interleave the baseline with the new version, whatever the policy says; fail if that is
-                impossible.
+            with_baseline: Interleave the baseline with the new version, whatever the policy says; skip models without
+                a baseline.
             invocation: The common prefix of the run ids; default: the time and random digits.
             rerun_baseline: Run the highest recorded version again to measure noise.
             draft: Make a draft: it is in no leaderboard and never a baseline.
@@ -598,5 +598,6 @@ def _records_named(named: str | None) -> list[Record]:
 
 def _single_record(records: Sequence[Record], name: str | None) -> str | Record | None:
     if len(records) > 1:
-        raise LeaderboardError(f"{name} has {len(records)} models; name two files: skill-evaluator compare OLD NEW")
+        problem = f"{name} has results of {len(records)} models, but only one can be compared with a recorded run"
+        raise LeaderboardError(f"{problem}; compare two files instead: skill-evaluator compare OLD NEW")
     return records[0] if records else name

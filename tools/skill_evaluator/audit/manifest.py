@@ -273,8 +273,8 @@ def draw_audit(request: AuditRunRequest) -> DrawnAudit:
     fixed_options = ("benchmarks", "scenarios", "questions", "replicates", "seed")
     if any(getattr(request, name) not in (None, ()) for name in fixed_options):
         raise AuditError(
-            "--benchmark, --scenario, --questions, --replicates and --seed cannot be changed with --resume or --run; "
-            "start a new audit"
+            "--benchmark, --scenario, --questions, --replicates and --seed cannot be combined with --resume or --run; "
+            "omit them, or start a new audit"
         )
     return _resumed_audit(request, _find_audit(request.resumed, request.audits))
 

@@ -153,15 +153,15 @@ class _OneCheck(StrictModel):
         keys = {field.alias or name for name, field in cls.model_fields.items()}
         unknown = [key for key in value if key not in keys] if isinstance(value, Mapping) else []
         if unknown:
-            raise ValueError(f"unknown check '{unknown[0]}' {nearest(str(unknown[0]), keys)}")
+            raise ValueError(f"unknown key '{unknown[0]}' in a check {nearest(str(unknown[0]), keys)}")
         return value
 
     @model_validator(mode="after")
     def _refuse_several(self) -> Self:
         kinds = self._kinds()
         if len(kinds) > 1 or (not kinds and "at" not in type(self).model_fields):
-            several = f"has {' and '.join(kinds)}; write a check for each" if kinds else "has no kind, such as contains"
-            raise ValueError(f"one check {several}")
+            several = f"has several kinds ({', '.join(kinds)}); write one check for each kind"
+            raise ValueError(f"a check {several if kinds else 'has no kind, such as contains'}")
         return self
 
     def _kinds(self) -> list[str]:

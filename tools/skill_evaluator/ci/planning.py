@@ -87,7 +87,7 @@ class PlanRequest(CiOptions, cli.FormatOption):
     pull_request: str | None = cli.rare("Merge commit of an open PR to plan as drafts.", metavar="COMMIT")
     drift: bool = cli.rare("Plan recorded versions again, to detect a changed model.", False)
     dry_run: bool = cli.rare("Plan jobs that print their maximum cost and make no call.", False)
-    platform: cli.PlatformName | None = cli.rare("Also write step outputs, summary, annotations of GitHub.")
+    platform: cli.PlatformName | None = cli.rare("On GitHub Actions: also write outputs, summary, annotations.")
     out: Path = cli.rare("File to write the plan to.", Path("plan.json"), metavar="FILE")
 
 

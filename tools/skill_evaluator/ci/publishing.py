@@ -35,7 +35,7 @@ class PublishRequest(ComponentsOption, FormatOption):
 
     collected: Path = argument("The folder that `ci collect` wrote.", Path("collected"))
     mode: Literal["push", "branch", "pull-request"] = option(
-        "Push to --to (push), or to --branch (branch, pull-request).", "push"
+        "push: push to --to; branch and pull-request: to --branch.", "push"
     )
     to: str = rare("Branch that CI evaluates; `--mode push` also pushes to it.", "main", metavar="BRANCH")
     branch: str = rare(

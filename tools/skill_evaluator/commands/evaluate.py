@@ -47,7 +47,7 @@ EXAMPLES = {
 EXITS = {
     "evaluate": {3: "regression", 4: "incomplete run, another model answered, or a verdict of policy.fail_on"},
     "try_": {3: "regression", 4: "incomplete run, another model answered, or a verdict of policy.fail_on"},
-    "switch": {3: "a component regressed with the new model", 4: "a component could not be compared"},
+    "switch": {3: "regression with the new model", 4: "a component not compared, or a verdict of policy.fail_on"},
     "mutate": {4: "a mutant is undecided (the same command resumes)"},
 }
 

@@ -122,7 +122,7 @@ class HistoryOptions(cli.RecordOptions):
 def history(options: HistoryOptions) -> int:
     """Show the score and the verdict of each version and model.
 
-    The highest version is also compared with the accepted baseline, which shows small losses that add up.
+    The highest version is also compared with the accepted or else the lowest version, to show small losses that add up.
     """
     fail_on = _named_verdicts(options.fail_on)
     library = library_of(options)

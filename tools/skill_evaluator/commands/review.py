@@ -91,7 +91,8 @@ class ReviewExportOptions(cli.ConfigOption):
 def review_export(options: ReviewExportOptions) -> int:
     """Add reviewers' labels to a file of labels.
 
-    Only items that were drawn at random are exported. Doubtful items are harder, so they would distort the agreement.
+    Only items that were drawn at random are exported, but none of a `judge regression` run. Doubtful items are harder,
+    so they would distort the agreement.
     """
     labels, disputed, others = library_of(options).judge.export_labels(options.labels)
     skipped = f"{disputed} disputed, {counted(others, 'item')} not drawn at random"

@@ -156,9 +156,10 @@ def _check_truth(component: Component, cases: Sequence[Case]) -> None:
             for name, value in (scored.metrics or {component.primary_metric: None}).items():
                 score = strict_score(scored.outcome, value)
                 if score is not None and rounded(score) != 1.0:
-                    shown = f"scored as an output, has {rounded(score)} on {name} instead of 1"
-                    remedy = "check how its fields are compared in evals/datasets.json"
-                    raise errors.FixtureError(f"case '{case.id}': the ground truth, {shown}; {remedy}")
+                    raise errors.FixtureError(
+                        f"the ground truth of case '{case.id}' has {rounded(score)} instead of 1 on {name} if it is "
+                        "compared with itself; check how its fields are compared in evals/datasets.json"
+                    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

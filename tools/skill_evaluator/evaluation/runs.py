@@ -58,7 +58,7 @@ class EvaluationRequest(cli.LimitsOption, cli.LibraryOptions):
     models: cli.OnlyModels = ()
     dry_run: bool = cli.flag("Check inputs and print the maximum cost; make no call.")
     cases: cli.Cases = ()
-    seed: int | None = cli.rare("Seed; default: settings.yaml; an unused one with a baseline.")
+    seed: int | None = cli.rare("Seed; default: settings.yaml; with a baseline: a new seed.")
     resume: bool = cli.flag("Continue the newest unfinished run.")
     run: str | None = cli.option("Continue the run with this id or in this folder.", metavar="ID")
     no_reuse: bool = cli.flag("Start a new run, even if an unfinished one could continue.")
@@ -67,7 +67,7 @@ class EvaluationRequest(cli.LimitsOption, cli.LibraryOptions):
     no_prompt: bool = cli.flag("Send only the output schema instead of the prompt.")
     recorded_baseline: bool = cli.flag("Compare with the baseline's record; do not run it again.")
     failing: bool = cli.flag("Run again only the cases that failed in the newest record.")
-    with_baseline: bool = cli.rare("Require a run of the baseline, even for a draft.", False)
+    with_baseline: bool = cli.rare("Also run the baseline, even for a draft.", False)
     invocation: str | None = None
     baseline_commit: str | None = None
     limits: Mapping[str, Any] = field(default_factory=dict)
@@ -266,7 +266,7 @@ def _new_runs(inputs: Inputs) -> Sequence[ComponentRun]:
             print(f"warning: skipping {run.model.id}: no case is applicable to it: {reasons}", file=sys.stderr)
     new = [run for run in new if run.manifest.cases]
     if not new:
-        raise RunError(f"no case of '{component.name}' is applicable to a model; see not_applicable in meta.json")
+        raise RunError(f"no case of '{component.name}' is applicable to a model; see the reasons in the warnings above")
     designed = request.with_baseline or request.failing or request.rerun_baseline
     has_no_verdict = request.draft or request.cases or request.shard or request.scenario
     plain = has_no_verdict or request.recorded_baseline or request.invocation  # jobs of a plan are designed by the plan
@@ -428,8 +428,10 @@ def _saved_runs(inputs: Inputs, name: str) -> list[ComponentRun]:
     folders = _with_interleaved_runs(journal.find_runs(inputs.results_dir, name, inputs.component.name))
     for folder, manifest in folders:
         if manifest.scenario != request.scenario:
-            scenario = f"with --scenario {manifest.scenario}" if manifest.scenario else "without --scenario"
-            raise RunError(f"cannot resume {folder}: it was begun {scenario}")
+            option = f"--scenario {manifest.scenario}" if manifest.scenario else "--scenario"
+            option = "--no-prompt" if SCHEMA_ALONE in (manifest.scenario, request.scenario) else option
+            started = f"{'with' if manifest.scenario else 'without'} {option}"
+            raise RunError(f"cannot resume {folder}: the run was started {started}; resume it {started}")
     selected = [(folder, manifest) for folder, manifest in folders if not request.models or manifest.model_id in models]
     if not selected:
         raise RunError(f"the runs to resume are not of --model {' '.join(request.models)}; remove --model")
@@ -469,8 +471,9 @@ def _check_planned_options(runs: Sequence[Run], request: EvaluationRequest) -> N
         ):
             if value is not None and value != planned:
                 option = flag if value is True else f"{flag} {_option_text(value)}"
-                original = "without it" if planned is None or planned is False else f"with {_option_text(planned)}"
-                raise RunError(f"cannot resume {run.folder} with {option}: it was planned {original}")
+                was_set = value is not True and planned is not None
+                original = f"with {flag} {_option_text(planned)}" if was_set else f"without {flag}"
+                raise RunError(f"cannot resume {run.folder} with {option}: the run was planned {original}; omit {flag}")
 
 
 def _option_text(value: object) -> str:

@@ -135,7 +135,7 @@ Cases = Annotated[tuple[str, ...], _shared("Only cases whose id matches; repeata
 Full = Annotated[bool, _shared("Print all rows and details (JSON always has them).")]
 MaxCost = Annotated[float | None, _shared("Maximum cost of all calls together, in USD.", metavar="USD")]
 MaxCalls = Annotated[int | None, _shared("Maximum number of calls; retries do not count.", group=RARE)]
-Concurrency = Annotated[int | None, _shared("Calls at once per model; default 8, private hosts up to 256.", group=RARE)]
+Concurrency = Annotated[int | None, _shared("Calls at once per model; default: 8, on private hosts 256.", group=RARE)]
 Batch = Annotated[bool, _shared("Use batch APIs: half the price, outputs within a day.")]
 Audits = Annotated[Path, _shared("Folder of audits; default: audits.", metavar="DIR", group=RARE)]
 Judgements = Annotated[Path, _shared("Folder of judge runs; default: judgements.", metavar="DIR", group=RARE)]

@@ -237,6 +237,8 @@ def find_judge_run(reference: str, out: Path, mode: JudgeMode) -> Path:
     newest = (name for name in reversed(ids) if read_judge_run(out / name).mode == mode)
     judging_id = next(newest, reference) if reference == "latest" else reference
     if judging_id not in ids:
+        if reference == "latest":
+            raise JudgeError(f"{out} contains no run of `judge {mode}`")
         raise JudgeError(f"no judge run '{judging_id}' in {out} {nearest(judging_id, ids)}")
     return out / judging_id
 

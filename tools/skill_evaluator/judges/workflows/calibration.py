@@ -204,7 +204,7 @@ def _calibrate_sentences(
     request: CalibrateRequest, judge_session: judging.JudgeSession, labels: Labels
 ) -> judging.Judged | judging.JudgeRunSize:
     if len(judge_session.models) > 1 or request.rubric or request.corrupt or request.probes or request.replicates > 1:
-        raise JudgeError("labels of sentences require one --judge ID, without --rubric, --corrupt, --probe and -n")
+        raise JudgeError("labels with a `sentence` require one --judge ID; omit --rubric, --corrupt, --probe and -n")
     items = _sentence_items(labels)
     task = _sentence_task(items, request.seed)
     if request.dry_run:

@@ -15,17 +15,17 @@ from tests.test_architecture import PACKAGE, imported_modules, modules
 
 # Each is the most that is allowed; shares are percent.
 MOST = {
-    "lines": 46_600,
-    "files": 180,
-    "imports": 7.2,
-    "once": 56.5,
+    "lines": 46_750,
+    "files": 176,
+    "imports": 7.0,
+    "once": 56.3,
     "one_importer": 17,
     "alike": 5,
-    "commands": 1_305,
-    "tests": 45_810,
+    "commands": 1_310,
+    "tests": 46_050,
 }
 # How many files of the package a command runs functions of, on the demo library.
-WALKED = {"evaluate receipts --dry-run": 49, "evaluate receipts": 62, "compare receipts": 35}
+WALKED = {"evaluate receipts --dry-run": 44, "evaluate receipts": 60, "compare receipts": 35}
 
 
 def test_the_house_is_no_larger_than_its_figures() -> None:

@@ -141,7 +141,11 @@ def test_earlier_turns_are_between_examples_and_user_message(tmp_path: Path) -> 
         (["inputs: [document, kind]"], "Read a ${kind}: {kind}.", "sent unfilled: ${kind} (line 6), {kind} (line 6)"),
         (["inputs: [document, kind]"], "Read.", "prompt.md:4: inputs: no message uses kind; write {{kind}} into"),
         (["inputs: [text]"], "Read {{text}}.", "there is no user message; write messages: sections, and"),
-        (["messages: sections"], "Read.\n## User\nIt.", "the first line of the body must be ## System or ## User"),
+        (
+            ["messages: sections"],
+            "Read.\n## User\nIt.",
+            "requires a body that begins with the line ## System or ## User",
+        ),
         (["messages: sections"], "## User\nA\n## User\nB", "user and assistant messages must alternate"),
         (["messages: sections"], "## System\n\n## User\nA", "prompt.md:4: messages: a message is empty: system"),
         (["messages: sections"], "## User\n{{document}}\n## Assistant\nA", "the last message is the assistant's"),
@@ -150,7 +154,7 @@ def test_earlier_turns_are_between_examples_and_user_message(tmp_path: Path) -> 
             "Read {document}.",
             "inputs: only the system message has {document}; write it into a user message",
         ),
-        (["messages: [{role: user, content: A}]"], "Read.", "the body has no effect with messages"),
+        (["messages: [{role: user, content: A}]"], "Read.", "the body has no effect with `messages`"),
         (["messages: section"], "## User\nA", "expected `sections` or a list of messages, not 'section'"),
     ],
 )

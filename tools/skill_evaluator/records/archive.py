@@ -311,8 +311,8 @@ def parse_board(content: bytes, path: Path, model: type[BoardT], names: Sequence
     if names and board.skill not in names:
         raise LeaderboardError(
             f"{path} is the leaderboard of '{board.skill}', not of '{names[0]}': name the component '{board.skill}', "
-            "remove leaderboard.json and evals/records here, or, if it was renamed, add "
-            f"formerly: {board.skill} to prompt.md"
+            "remove leaderboard.json and evals/records here, or, if the component was renamed, add "
+            f"`formerly: {board.skill}` to prompt.md"
         )
     return board
 

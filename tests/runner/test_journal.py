@@ -167,6 +167,12 @@ def test_intended_batch_without_calls_is_refused(tmp_path: Path) -> None:
         BatchJournal.read(tmp_path)
 
 
+def test_event_of_an_unknown_batch_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "batches.jsonl").write_text('{"batch": 1, "at": "2026-03-01T00:00:00Z", "event": "absent"}\n')
+    with pytest.raises(RunError, match=r"batches.jsonl:1 is not a batch line \(batch 1 has no `intended` line\)"):
+        BatchJournal.read(tmp_path)
+
+
 FINISHED, UNFINISHED = ["{}"], ["{}", NOT_RUN]
 
 

@@ -443,7 +443,7 @@ def with_rows(
     new = {row.run_id: row for row in rows}
     for row in new.values():
         if row.skill != skill:
-            raise LeaderboardError(f"run '{row.run_id}' is of '{row.skill}', but {path} is of '{skill}'")
+            raise LeaderboardError(f"run '{row.run_id}' belongs to '{row.skill}', but {path} to '{skill}'")
     board = LeaderboardKeys(skill=skill) if content is None else parse_board(content, path, LeaderboardKeys)
     for recorded in board.runs:
         new.pop(recorded.run_id, None)

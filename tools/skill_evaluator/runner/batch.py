@@ -132,6 +132,8 @@ class BatchJournal:
                 )
             )
             return
+        if line.batch > len(self.batches):
+            raise IndexError(f"batch {line.batch} has no `intended` line")
         batch = self.batches[line.batch - 1]
         batch.stage = line.event
         batch.batch_id = line.id or batch.batch_id

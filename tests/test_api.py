@@ -220,7 +220,7 @@ def test_score_without_a_schema_has_no_validity() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"tolerance": 1}, "fields.total in the arguments requires compare or align, since there is no schema"),
+        ({"tolerance": 1}, "fields.total in the arguments requires `compare` or `align`, since there is no schema"),
         ({"align": "key"}, "align: key requires key: [...] at fields.total in the arguments"),
     ],
 )
@@ -241,7 +241,7 @@ def test_field_without_a_schema_requires_compare_or_align(settings: Any, message
             {"schema": {"type": "objekt"}},
             "unknown type 'objekt' at type in the schema argument (did you mean 'object'?)",
         ),
-        ({"metrics": ["schema_valid"], "schema": None}, "the metric schema_valid in the arguments requires a schema"),
+        ({"metrics": ["schema_valid"], "schema": None}, "the metric 'schema_valid' in the arguments requires a schema"),
     ],
 )
 def test_invalid_argument_is_refused_with_its_place(arguments: Any, message: str) -> None:

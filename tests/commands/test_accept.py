@@ -131,9 +131,9 @@ def test_accept_refuses_an_unrecorded_version_or_no_reason(creeping: Library) ->
         ),
         (
             ("1.2.0", "--reason", "x", "--model", "n"),
-            "no complete run of n of '1.2.0' to accept; versions with a complete run: 1.1.0",
+            "no complete run of '1.2.0' with n to accept; versions with a complete run: 1.1.0",
         ),
-        (("1.2.0", "--reason", "x", "-m", "n", "-m", "m"), "no complete run of n of '1.2.0' to accept"),
+        (("1.2.0", "--reason", "x", "-m", "n", "-m", "m"), "no complete run of '1.2.0' with n to accept"),
         (("--reason", "x", "--model", "o"), "no run of model 'o'"),
         (("1.2.0",), "a reason is required"),
         (("1.2.0", "--reason", " "), "a reason is required"),

@@ -49,7 +49,9 @@ def test_unevaluated_components_are_listed_with_the_reason(adopted: Library) -> 
     strict = adopted.call("lint", "--strict")
     assert (strict.code, strict.err) == (2, f"error: {counted}\n")
     adopted.write("components/letter-kind/evals/datasets.json", {"datasets": [{"evaluate": False}]})
-    reason = "component 'letter-kind' is not evaluated: components/letter-kind/evals/datasets.json has evaluate: false"
+    reason = (
+        "component 'letter-kind' is not evaluated: components/letter-kind/evals/datasets.json has `evaluate: false`"
+    )
     assert adopted.call("evaluate", "letter-kind").err == f"error: {reason}\n"
     planned = adopted.call("ci", "plan", "--format", "json")
     assert (planned.code, planned.json["faults"]) == (0, [])

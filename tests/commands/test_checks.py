@@ -121,7 +121,7 @@ def test_invalid_check_is_refused_by_lint_and_dry_run(tmp_path: Path) -> None:
     assert "does not exist" in library.call("lint", SKILL).out
     assert library.evaluate_here("--dry-run").refuses("does not exist")
     library.write(DATASETS, {"datasets": [{"metrics": ["checks"]}]})
-    assert library.evaluate_here("--dry-run").refuses("requires a check there or in a case")
+    assert library.evaluate_here("--dry-run").refuses("requires a check in that file or in a case")
 
 
 QUESTIONS = (

@@ -192,7 +192,7 @@ def test_program_is_ended_before_its_call_times_out(library: Library) -> None:
 @pytest.mark.parametrize(
     ("program", "complaint"),
     [
-        ({}, "exactly one of run and http is required at program"),
+        ({}, "exactly one of `run` and `http` is required at program"),
         ({"run": ["python"], "watch": ["no*"]}, "no file matches no* of program.watch"),
         ({"http": {"url": "http://host", "body": {"a": "{{dokument}}"}}}, "is not an input of the prompt (did you"),
     ],

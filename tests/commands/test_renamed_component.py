@@ -79,9 +79,11 @@ def test_record_that_is_lost_in_a_rename_is_named(renamed: Library) -> None:
 def test_former_name_of_an_existing_component_is_an_error(renamed: Library) -> None:
     renamed.write("components/other/prompt.md", "---\nversion: 1.0.0\n---\nRead.\n")
     edit(renamed, f"formerly: {SKILL}", "formerly: [notice-extraction, other]")
-    assert f"formerly in {PROMPT} names the folder 'other', which still exists in " in renamed.call("evaluate", NEW).err
+    assert (
+        f"`formerly` in {PROMPT} names the folder 'other', which still exists in " in renamed.call("evaluate", NEW).err
+    )
 
 
 def test_renamed_folder_without_formerly_is_an_error_that_names_it(renamed: Library) -> None:
     edit(renamed, f"formerly: {SKILL}\n", "")
-    assert f"add formerly: {SKILL} to prompt.md" in renamed.call("evaluate", NEW).err
+    assert f"add `formerly: {SKILL}` to prompt.md" in renamed.call("evaluate", NEW).err

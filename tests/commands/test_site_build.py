@@ -95,7 +95,7 @@ def test_build_changes_no_file_that_it_did_not_write(built: Library) -> None:
     (built.root / "site" / "judges").symlink_to(linked.parent)
     assert built.call("site", "build", "--out", "site").code == 0
     assert linked.exists()
-    assert built.call("site", "build", "--components", "nowhere").refuses("name their folder with --components DIR")
+    assert built.call("site", "build", "--components", "nowhere").refuses("name another folder with --components DIR")
 
 
 def test_records_of_another_branch_are_shown(built: Library) -> None:

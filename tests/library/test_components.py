@@ -40,9 +40,9 @@ def front(*lines: str) -> str:
 @pytest.mark.parametrize(
     ("prompt", "message"),
     [
-        ("Read the receipt.", "<component>/prompt.md:1: no front matter; begin the file with ---, name: and version:"),
+        ("Read the receipt.", "<component>/prompt.md:1: no front matter; write keys such as `name` at the top"),
         (front("name: receipts"), "no version in the front matter of <component>/prompt.md; add a line such as"),
-        (front("version: 1.10"), "YAML reads version: 1.10 in <component>/prompt.md as the number 1.1; write 1.10.0"),
+        (front("version: 1.10"), "YAML reads `version: 1.10` in <component>/prompt.md as the number 1.1; write 1.10.0"),
         (front("version: '1.2'"), "version '1.2' in <component>/prompt.md is not semver; write MAJOR.MINOR.PATCH"),
         (
             front("version: 1.0.0", "owner: me", "Ouput: text"),
@@ -53,7 +53,7 @@ def front(*lines: str) -> str:
         (front("name: other", "version: 1.0.0"), "name 'other' in <component>/prompt.md is not the folder's name"),
         (
             front("name: receipts", "version: 1.0.0", "formerly: [receipts]"),
-            "formerly in <component>/prompt.md names the folder 'receipts'",
+            "`formerly` in <component>/prompt.md names the folder 'receipts'",
         ),
         # the line is the file's, the --- above counted
         (front("name: receipts", "version: 'x"), "<component>/prompt.md:3:12: broken YAML: "),

@@ -154,7 +154,9 @@ def test_earlier_turns_are_between_examples_and_user_message(tmp_path: Path) -> 
             "Read {document}.",
             "inputs: only the system message has {document}; write it into a user message",
         ),
-        (["messages: [{role: user, content: A}]"], "Read.", "the body has no effect with messages"),
+        (["messages: [{role: user, content: A}]"], "Read.", "the body has no effect with `messages`"),
+        (["inputs: [text, turns]"], "Read.", "the name 'turns' is reserved for the earlier turns of a case"),
+        (["inputs: [text, text]"], "Read.", "'text' is declared twice"),
         (["messages: section"], "## User\nA", "expected `sections` or a list of messages, not 'section'"),
     ],
 )

@@ -75,7 +75,7 @@ def test_program_digest_covers_declared_and_watched_files() -> None:
 @pytest.mark.parametrize(
     ("program", "complaint"),
     [
-        ({"run": ["python", "app.py"]}, "run requires watch"),
+        ({"run": ["python", "app.py"]}, "`run` requires `watch`"),
         ({"run": ["python"], "watch": ["/etc/*"]}, "is not a glob relative to the component's folder"),
         ({"run": ["python"], "watch": ["*"], "env": ["PATH"]}, "PATH is set for every program"),
         ({"http": {"url": "http://u:p@host/", "body": {}}}, "a password in a file is not allowed"),

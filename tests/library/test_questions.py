@@ -121,5 +121,5 @@ def test_other_metrics_may_be_declared(tmp_path: Path) -> None:
 
 def test_schema_of_a_choice_is_refused(tmp_path: Path) -> None:
     folder = write_component(tmp_path, prompt=PROMPT)
-    with pytest.raises(ComponentError, match=r"schema\.json has no effect with output: choice"):
+    with pytest.raises(ComponentError, match=r"schema\.json has no effect with `output: choice`"):
         load_component(folder.parent, NAME)

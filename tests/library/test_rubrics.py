@@ -100,7 +100,7 @@ def test_type_decides_the_method() -> None:
         ('label: "Wrong"', 'lable: "Wrong"', 7, "a required key is missing at criteria[0].rubric[1].label"),
         ("      5:", "      12:", 15, "level 12 is not on a scale; levels are whole numbers from 1 to 3, 5 or 10"),
         ("require_justification_first", "positon_swap", 28, "(did you mean 'position_swap'?)"),
-        ("weight: 2.0", "scale: 1-3", 2, "level 5 of rubric is above the scale 1-3 at criteria[0]"),
+        ("weight: 2.0", "scale: 1-3", 2, "level 5 of `rubric` is above the scale 1-3 at criteria[0]"),
         ("      3:", "      1:", 12, "duplicate key '1', first on line 7"),
     ],
 )  # fmt: skip

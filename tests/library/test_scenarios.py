@@ -54,7 +54,7 @@ def test_scenario_is_part_of_the_digests(tmp_path: Path) -> None:
         ("Please. {{ prompt }}", "no front matter"),
         ("---\nname: polite\n---\n{{ prompt }}", "required key is missing at intent"),
         ("---\nname: rude\nintent: x\n---\n{{ prompt }}", "is not the file's name 'polite'"),
-        ("---\nname: polite\nintent: x\n---\nPlease.", "must contain {{ prompt }} once"),
+        ("---\nname: polite\nintent: x\n---\nPlease.", "must contain {{ prompt }} exactly once"),
         ("---\nname: polite\nintent: x\nmood: y\n---\n{{ prompt }}", "unknown key at mood"),
         ("---\nname: polite\nintent: x\ntemplate: y\n---\n{{ prompt }}", "unknown key at template"),
     ],

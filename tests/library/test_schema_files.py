@@ -87,7 +87,7 @@ LONG = {"properties": {f"p{n}": {"$ref": f"{n}.json"} for n in range(60)}}
 @pytest.mark.parametrize(
     ("reference", "says"),
     [
-        ("../shared/schema.json#/$defs/mony", "components/shared/schema.json has no such part"),
+        ("../shared/schema.json#/$defs/mony", "schema.json: '#/$defs/mony' does not exist in "),
         ("../shared/shema.json", "shared/shema.json does not exist"),
         ("https://example.com/a.json", "only references inside of it (#/...) and to files of this repository"),
         ("../../../../outside.json", "which is outside"),

@@ -181,7 +181,7 @@ def test_reformatted_schema_is_the_same(git: GitRepository) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "line", "problem"),
     [
-        ("a", prompt("1.0"), 2, "YAML reads version: 1.0 in components/a/prompt.md as the number 1.0; write 1.0.0"),
+        ("a", prompt("1.0"), 2, "YAML reads `version: 1.0` in components/a/prompt.md as the number 1.0; write 1.0.0"),
         ("a", "---\nname: a\nversion: [1]\n---\nRead.\n", 3, "at version in components/a/prompt.md"),
         ("a", "---\nname: a\n---\nRead.\n", 1, "no version in the front matter"),
         ("a", "Read.\n", 1, "no front matter"),

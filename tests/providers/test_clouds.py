@@ -154,11 +154,11 @@ def test_missing_login_of_a_cloud_stops_the_model(cloud: Cloud, monkeypatch: pyt
             {"provider": "google", "place": "azure"},
             "place: azure at models[0] in m: provider 'google' is only available in vertex",
         ),
-        ({"provider": "openai", "place": "azure"}, "place: azure at models[0] in m requires base_url"),
-        ({"provider": "anthropic", "place": "bedrock"}, "place: bedrock at models[0] in m requires region"),
+        ({"provider": "openai", "place": "azure"}, "place: azure at models[0] in m requires `base_url`"),
+        ({"provider": "anthropic", "place": "bedrock"}, "place: bedrock at models[0] in m requires `region`"),
         (
             {"provider": "anthropic", "region": "eu"},
-            "region at models[0] in m: a model without place does not use it; remove it",
+            "models[0] in m: a model without `place` does not use `region`; remove it",
         ),
     ],
 )

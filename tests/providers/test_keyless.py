@@ -168,8 +168,8 @@ def test_google_without_identity_pool_uses_default_credentials(
 
 def test_model_that_cannot_use_identity_tokens_is_refused() -> None:
     for fields, why in (
-        ({"provider": "local"}, "provider 'local' has no identity tokens; remove auth"),
-        ({"provider": "openai", "api_key_env": "LAB_KEY"}, "api_key_env names a key; remove one of them"),
+        ({"provider": "local"}, "provider 'local' has no identity tokens; remove `auth`"),
+        ({"provider": "openai", "api_key_env": "LAB_KEY"}, "`api_key_env` names a key; remove one of the two"),
     ):
         with pytest.raises(ConfigError, match=rf"auth: oidc at models\[0\].auth in models.yaml: {why}"):
             kinds_of([Model(id="here", auth="oidc", **fields)], "models.yaml")

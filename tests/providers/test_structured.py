@@ -102,7 +102,7 @@ def test_schema_rules_do_not_apply_to_other_servers(tmp_path: Path) -> None:
 
 def test_tool_call_requires_an_object(tmp_path: Path) -> None:
     for schema in (None, {"type": "array", "items": TEXT}, {"$ref": "#/$defs/A", "$defs": {"A": LINE}}):
-        with pytest.raises(ComponentError, match=r'output: tool_call in prompt\.md requires "type": "object"'):
+        with pytest.raises(ComponentError, match=r'`output: tool_call` in prompt\.md requires "type": "object"'):
             problems(schema, tmp_path, front="output: tool_call\n")
 
 

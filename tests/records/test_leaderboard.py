@@ -153,6 +153,6 @@ def test_row_that_append_refuses_is_refused_before_calls(tmp_path: Path, edit: s
 def test_row_of_another_component_is_refused(skill: Component, path: Path) -> None:
     append_rows(path, skill.name, [row(skill, "r1")])
     before = path.read_bytes()
-    with pytest.raises(LeaderboardError, match=r"run 'r2' is of 'other', but .* is of 'receipts'"):
+    with pytest.raises(LeaderboardError, match=r"run 'r2' belongs to 'other', but .* to 'receipts'"):
         append_rows(path, skill.name, [row(skill, "r2").model_copy(update={"skill": "other"})])
     assert path.read_bytes() == before

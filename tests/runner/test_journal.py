@@ -161,7 +161,15 @@ def test_batch_journal_returns_the_calls_of_open_batches(tmp_path: Path) -> None
 def test_intended_batch_without_calls_is_refused(tmp_path: Path) -> None:
     line = '{"batch": 1, "at": "2026-03-01T00:00:00Z", "event": "intended", "name": "r.1", "calls": {}}\n'
     (tmp_path / "batches.jsonl").write_text(line)
-    with pytest.raises(RunError, match=r"batches.jsonl:1 is not a batch line \(batch 1 with a name and calls"):
+    with pytest.raises(
+        RunError, match=r"batches.jsonl:1 is not a batch line \(expected an `intended` line with batch 1,"
+    ):
+        BatchJournal.read(tmp_path)
+
+
+def test_event_of_an_unknown_batch_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "batches.jsonl").write_text('{"batch": 1, "at": "2026-03-01T00:00:00Z", "event": "absent"}\n')
+    with pytest.raises(RunError, match=r"batches.jsonl:1 is not a batch line \(batch 1 has no `intended` line\)"):
         BatchJournal.read(tmp_path)
 
 

@@ -136,7 +136,7 @@ HOSTILE = {
     "no messages": ("model: x\n", "a required key is missing at messages"),
     "no user": ("messages: [{role: system, content: x}]\n", "the last message must be from the user"),
     "an empty message": ("messages: [{role: user, content: ''}]\n", "a message is empty"),
-    "a schema without a name": (f"{MESSAGES}responseFormat: json_schema\njsonSchema: '{{}}'\n", "name and schema"),
+    "a schema without a name": (f"{MESSAGES}responseFormat: json_schema\njsonSchema: '{{}}'\n", "`name` and `schema`"),
     "a format of its own": (f"{MESSAGES}responseFormat: xml\n", "at responseFormat"),
     "a variable called turns": ("messages: [{role: user, content: '{{turns}}'}]\n", "rename the variable"),
     "a bomb": (f"{MESSAGES}a: &a [x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a]\n"

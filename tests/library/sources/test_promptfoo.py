@@ -256,7 +256,7 @@ def test_configuration_that_is_a_program_is_refused() -> None:
         ({"provider": "openai:gpt-5"}, "provider"),
         ({"vars": {"word": "file://scan.png"}}, "a variable names a file that is not a text"),
         ({"vars": {}}, "word"),
-        ({"vars": ["a"]}, "vars of the test or of defaultTest are not a mapping"),
+        ({"vars": ["a"]}, "`vars` of the test or of defaultTest is not a mapping"),
         (
             {"vars": {"word": [str(number) for number in range(200)], "x": [str(number) for number in range(200)]}},
             "20,000",

@@ -172,7 +172,7 @@ def test_eval_that_needs_more_than_a_text_is_skipped() -> None:
     )
     assert [case_id for case_id, _, _ in written.cases.rows] == ["6"]
     assert told(written) == {
-        "eval: it has files outside the folder of the skill (#1, #2)": 2,
+        "eval: it names a file that is not in the folder of the skill (#1, #2)": 2,
         "eval: it needs a live system (#3)": 1,
         "eval: it has no text as prompt (#4)": 1,
         "eval: it tests which skill is triggered; use a file such as trigger-eval.json (#5)": 1,
@@ -196,7 +196,7 @@ def test_files_named_by_an_eval_are_sent_with_it() -> None:
     assert [row["document"] for _, _, row in written.cases.rows] == ["Use 0.\n\nreferences/a.md:\nLong."]
     counts = told(written)
     assert counts["file: an eval names it, and it is too large or not text (b.xlsx)"] == 1
-    assert sum(n for why, n in counts.items() if "files outside the folder of the skill" in why) == 2
+    assert sum(n for why, n in counts.items() if "a file that is not in the folder of the skill" in why) == 2
 
 
 def test_evals_of_a_skill_with_tools_are_skipped() -> None:

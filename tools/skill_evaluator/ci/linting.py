@@ -161,7 +161,7 @@ def _edited(request: LintRequest, repository: Repository, commit: str, folder: s
         name = Path(path).parent.name
         if name not in renamed:
             reason = f"{path}: '{name}' was deleted with its records, so a later version would have no baseline"
-            advice = f"if it was renamed, add formerly: {name} to its prompt.md"
+            advice = f"if it was renamed, add `formerly: {name}` to its prompt.md"
             yield Problem(file=path, line=1, message=f"{reason} ({advice})")
 
 

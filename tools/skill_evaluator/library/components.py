@@ -364,14 +364,14 @@ def _choose_metrics(
     """Return the accuracy metrics by name, and the primary metric. Raise ComponentError for an invalid metric."""
     declared = [metric for metric in dataset.metrics if metric not in REPRODUCIBILITY]
     if spec.schema is None and "schema_valid" in declared:
-        raise ComponentError(f"the metric schema_valid in {where} requires a schema")
+        raise ComponentError(f"the metric 'schema_valid' in {where} requires a schema")
     is_choice = spec.output == "choice"
     usual = ["exact_match"] if is_choice else list(DEFAULT_METRICS)
     usual = [name for name in usual if spec.schema is not None or name != "schema_valid"]
     if checked:
         usual = [name for name in usual if labelled or not METRICS[name].needs_truth]
     elif "checks" in declared:
-        raise ComponentError(f"the metric checks in {where} requires a check there or in a case")
+        raise ComponentError(f"the metric 'checks' in {where} requires a check in that file or in a case")
     metrics = accuracy_metrics(dict.fromkeys([*(declared or usual), *(["checks"] if checked else [])]), str(where))
     ranking = "field_level_f1" if plan.counts and not is_choice else "exact_match"
     if checked and not (labelled and (plan.counts or is_choice)):  # no ground truth can rank outputs
@@ -390,7 +390,7 @@ def _read_dataset(path: Path, name: str, limits: SafetyLimits) -> Dataset:
     dataset = validated(Datasets, content, path, ComponentError).datasets[0]
     refuse_wrong_rules(dataset.fields, "datasets[0].fields", str(path))
     if not dataset.evaluate:
-        raise NotEvaluatedError(f"component '{name}' is not evaluated: {path} has evaluate: false")
+        raise NotEvaluatedError(f"component '{name}' is not evaluated: {path} has `evaluate: false`")
     return dataset
 
 
@@ -418,9 +418,9 @@ def _read_own(components_dir: Path, name: str, limits: SafetyLimits) -> SourceCo
         raise ComponentError(f"name '{front.name}' in {path} is not the folder's name '{name}'")
     for former in front.formerly:
         if (components_dir / former / "prompt.md").exists():
-            advice = "write an earlier name" if former == name else "delete the key formerly, or that folder"
+            advice = "write an earlier name" if former == name else "delete the key `formerly`, or that folder"
             raise ComponentError(
-                f"formerly in {path} names the folder '{former}', which still exists in {components_dir}; {advice}"
+                f"`formerly` in {path} names the folder '{former}', which still exists in {components_dir}; {advice}"
             )
     return written_own(front, checked_prompt(text, front, prompt, path), path.name)
 
@@ -435,7 +435,7 @@ def _read_contract(
 ) -> _OutputSpec:
     output = dataset.output or written.output
     if output == "choice" and (folder / "schema.json").exists():
-        raise ComponentError(f"{folder / 'schema.json'} has no effect with output: choice; delete it")
+        raise ComponentError(f"{folder / 'schema.json'} has no effect with `output: choice`; delete the file")
     schema, schema_path, digests = read_schema(folder, dataset.contract, limits)
     if schema is None and written.schema is not None:
         schema, schema_path, digests = written.schema, written.path, {"schema": digest(canonical_json(written.schema))}
@@ -452,7 +452,7 @@ def _read_contract(
         inferred.append(f"output: text; if the prompt asks for JSON, write {declared}")
     contract = Contract({} if schema is None else schema, schema_path)
     if written.prompt.by_tool_call and (output != "json" or (schema or {}).get("type") != "object"):
-        raise ComponentError(f'output: tool_call in {written.path} requires "type": "object" in {schema_path}')
+        raise ComponentError(f'`output: tool_call` in {written.path} requires "type": "object" in {schema_path}')
     if schema is not None and not constrains(schema, schema):
         names = sorted(schema.get("$defs", {}), key="output".__ne__)
         advice = f', or write "schema": "schema.json#/$defs/{names[0]}" into evals/datasets.json' if names else ""

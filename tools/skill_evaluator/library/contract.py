@@ -291,7 +291,7 @@ def read_schema(
     schema_path = folder / "schema.json"
     name, _, fragment = (declared or schema_path.name).partition("#")
     files = _Files(folder, name, limits)
-    content = files.read(schema_path, schema_path.name) if schema_path.exists() else None
+    content = files.read(schema_path) if schema_path.exists() else None
     digests = {"schema": digest(canonical_json(content))}
     if declared is None:
         references = [ref for node in schemas_in(content) for ref in references_of(node)]
@@ -310,14 +310,14 @@ class _Files:
         self._where = str(folder / name)
         self._read: dict[Path, dict[str, Any]] = {}
         self._names: dict[tuple[Path, str], str] = {}
-        self._queue: list[tuple[Path, str, str]] = []
+        self._queue: list[tuple[Path, str]] = []
         self._parts = 0
 
-    def read(self, path: Path, reference: str) -> dict[str, Any]:
+    def read(self, path: Path) -> dict[str, Any]:
         absolute = Path(os.path.normpath(Path.cwd() / path))
         if absolute not in self._read:
             if not absolute.is_relative_to(self._root):
-                raise ComponentError(f"{self._where} refers to '{reference}', which is outside {self._root}")
+                raise ComponentError(f"{self._where} refers to {path}, which is outside {self._root}")
             if len(self._read) == _MAX_FILES:
                 raise ComponentError(f"{self._where} refers to more than {_MAX_FILES} files; merge them")
             self._inside.inside(absolute)
@@ -328,13 +328,13 @@ class _Files:
 
     def merge(self, path: Path, fragment: str) -> dict[str, Any]:
         """Return the subschema at `fragment` of a file. Its `$defs` has a copy of every subschema that it refers to."""
-        schema = self._rewritten(self._target(path, fragment, fragment), path)
+        schema = self._rewritten(self._target(path, fragment), path)
         if not isinstance(schema, dict):
             raise ComponentError(f"{self._where}{fragment} is not a JSON Schema: an object is expected")
         definitions: dict[str, Any] = {}
         while self._queue:
-            path, fragment, reference = self._queue.pop()
-            definitions[self._names[path, fragment]] = self._rewritten(self._target(path, fragment, reference), path)
+            path, fragment = self._queue.pop()
+            definitions[self._names[path, fragment]] = self._rewritten(self._target(path, fragment), path)
         drafts = {str(file["$schema"]).rstrip("#") for file in self._read.values() if "$schema" in file}
         if len(drafts) > 1:
             problem = f"refers to a file of a different draft: {' and '.join(drafts)}"
@@ -342,10 +342,10 @@ class _Files:
         draft = {"$schema": drafts.pop()} if drafts else {}
         return draft | schema | ({"$defs": definitions} if definitions else {})
 
-    def _target(self, path: Path, fragment: str, reference: str) -> Any:
-        target = target_of(fragment, self.read(path, reference))
+    def _target(self, path: Path, fragment: str) -> Any:
+        target = target_of(fragment, self.read(path))
         if target is None:
-            raise ComponentError(f"{self._where} refers to '{reference}', but {path} has no such part")
+            raise ComponentError(f"{self._where}: '{fragment}' does not exist in {path}")
         return target
 
     def _rewritten(self, node: Any, path: Path) -> Any:
@@ -381,5 +381,5 @@ class _Files:
             name = re.sub(r"\W", "_", fragment.rpartition("/")[2] or target.parent.name, flags=re.ASCII)
             names = set(self._names.values())
             self._names[key] = name if name not in names else f"{name}_{len(names) + 1}"
-            self._queue.append((*key, reference))
+            self._queue.append(key)
         return self._names[key]

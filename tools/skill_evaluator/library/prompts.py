@@ -309,7 +309,7 @@ class Endpoint(StrictModel):
         if not is_address(url):
             raise ValueError(f"'{url}' is not the address of a server")
         if "@" in urlsplit(url).netloc:
-            raise ValueError("a password in a file is not allowed; name an environment variable in headers")
+            raise ValueError("a password in a file is not allowed; name an environment variable in `headers`")
         return url
 
 
@@ -328,7 +328,7 @@ class ProgramUnderTest(StrictModel):
     @classmethod
     def _reject_reserved_env(cls, env: tuple[str, ...]) -> tuple[str, ...]:
         if reserved := [name for name in env if name in _RESERVED]:
-            raise ValueError(f"{reserved[0]} is set for every program; delete it from env")
+            raise ValueError(f"{reserved[0]} is set for every program; delete it from `env`")
         return env
 
     @field_validator("watch")
@@ -343,11 +343,11 @@ class ProgramUnderTest(StrictModel):
     @model_validator(mode="after")
     def _require_run_xor_http(self) -> Self:
         if (self.run is None) == (self.http is None):
-            raise ValueError("exactly one of run and http is required")
+            raise ValueError("exactly one of `run` and `http` is required")
         if self.run is not None and not self.watch:
-            raise ValueError("run requires watch: the files whose change is a new version, as in [app.py, 'src/**']")
+            raise ValueError("`run` requires `watch`: files whose change is a new version, such as [app.py, 'src/**']")
         if self.http is not None and self.env:
-            raise ValueError("env has no effect with http; name the variables in headers")
+            raise ValueError("`env` has no effect with `http`; name the variables in `headers`")
         return self
 
     @property
@@ -474,8 +474,10 @@ class FrontMatter(BaseModel):
     @field_validator("inputs")
     @classmethod
     def _reject_duplicates(cls, inputs: tuple[str, ...]) -> tuple[str, ...]:
-        if invalid := [name for name in inputs if name == TURNS or inputs.count(name) > 1]:
-            raise ValueError(f"'{invalid[0]}' is declared twice, or is the reserved name of earlier turns")
+        if TURNS in inputs:
+            raise ValueError(f"the name '{TURNS}' is reserved for the earlier turns of a case; rename the input")
+        if repeated := [name for name in inputs if inputs.count(name) > 1]:
+            raise ValueError(f"'{repeated[0]}' is declared twice")
         return inputs
 
     output: Output | Literal["tool_call"] | None = Field(default=None, description="tool_call: arguments of a function")
@@ -537,8 +539,8 @@ def _refuse_unfilled(text: str, front: FrontMatter, prompt: Prompt, path: Path) 
         placeholders = listed([f"{text} (line {number})" for number, text in unfilled])
         raise ComponentError(
             f"{path}:{unfilled[0][0]}: these placeholders would be sent unfilled: {placeholders}; delete them (the "
-            "document is added automatically), declare them (inputs: [document, name]), or set placeholders: literal "
-            "in the front matter"
+            "document is added automatically), declare them (`inputs: [document, name]`), or set "
+            "`placeholders: literal` in the front matter"
         )
 
 
@@ -546,20 +548,20 @@ def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[Fro
     """Return the front matter and the prompt of a prompt.md. Raise ComponentError if the file is invalid."""
     values, body = parse_front_matter(text, path, ComponentError, depth=depth)
     if "version" not in values:
-        raise ComponentError(f"no version in the front matter of {path}; add a line such as version: 1.0.0")
+        raise ComponentError(f"no version in the front matter of {path}; add a line such as `version: 1.0.0`")
     if isinstance(number := values["version"], float):
         match = re.search(r"^version:\s*([\d.]+)", text, re.MULTILINE)
         version = match[1] if match else number
-        raise ComponentError(f"YAML reads version: {version} in {path} as the number {number}; write {version}.0")
+        raise ComponentError(f"YAML reads `version: {version}` in {path} as the number {number}; write {version}.0")
     front = validated(FrontMatter, {"name": path.parent.name, **values}, path, ComponentError)
     for name in front.model_extra or ():  # teams may add keys, but a near match of a known key is a typing error
         if near := difflib.get_close_matches(name.lower(), FrontMatter.model_fields, n=1, cutoff=_SAME_KEY):
             raise ComponentError(f"unknown key '{name}' in the front matter of {path} (did you mean '{near[0]}'?)")
     if front.program is not None:  # the body is documentation
         if front.messages is not None or front.placeholders is not None:
-            raise ComponentError(f"{path}: messages and placeholders have no effect with program; delete them")
+            raise ComponentError(f"{path}: `messages` and `placeholders` have no effect with `program`; delete them")
         if front.output == "tool_call":
-            raise ComponentError(f"{path}: output: tool_call is not possible with program; delete it")
+            raise ComponentError(f"{path}: `output: tool_call` is not possible with `program`; delete it")
         inputs = tuple(sorted(front.inputs))
         shown = Prompt(messages=(), inputs=inputs).bare("").messages[1:]
         program = front.program.digest({})
@@ -568,7 +570,7 @@ def parse_prompt(text: str, path: Path, *, depth: int = YAML_DEPTH) -> tuple[Fro
     written = (section[1] if section and front.messages is None else body).strip()
     if isinstance(front.messages, tuple):
         if written:
-            raise ComponentError(f"{path}: the body has no effect with messages in the front matter; delete it")
+            raise ComponentError(f"{path}: the body has no effect with `messages` in the front matter; delete the body")
         messages = tuple(message.message for message in front.messages)
     elif not written:
         raise ComponentError(f"{path} has no prompt: its body, or its '## Prompt' section, is empty")

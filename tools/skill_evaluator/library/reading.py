@@ -233,9 +233,7 @@ def parse_front_matter(
     """Return a text's front matter ({} if it is no mapping) and body. Raise `error` if there is no front matter."""
     match = _FRONT_MATTER.match(text.replace("\r\n", "\n"))
     if match is None:
-        raise error(
-            f"{path}:1: no front matter; begin the file with ---, name: and version: (in scenarios intent:), ---"
-        )
+        raise error(f"{path}:1: no front matter; write keys such as `name` at the top of the file between lines ---")
     values = parse_yaml("\n" + match[1], path, error, depth=depth)  # the line break replaces the first ---
     return values if isinstance(values, dict) else {}, match[2]
 

@@ -94,7 +94,7 @@ class Criterion(StrictModel):
     def _refuse_levels_beyond_the_scale(self) -> Self:
         beyond = [str(score) for score in sorted(self.rubric) if score > self.highest]
         if beyond:
-            raise ValueError(f"level {listed(beyond)} of rubric is above the scale {self.scale}")
+            raise ValueError(f"level {listed(beyond)} of `rubric` is above the scale {self.scale}")
         return self
 
     @property

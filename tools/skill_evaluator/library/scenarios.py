@@ -79,7 +79,7 @@ def read_scenario(config_dir: Path, path: Path, limits: SafetyLimits = DEFAULT_L
     if scenario.name != path.stem:
         raise ConfigError(f"name '{scenario.name}' in {inside} is not the file's name '{path.stem}'")
     if body.count(SLOT) != 1:
-        raise ConfigError(f"{inside} must contain {SLOT} once, in place of the component's prompt")
+        raise ConfigError(f"{inside} must contain {SLOT} exactly once, in place of the component's prompt")
     return scenario
 
 

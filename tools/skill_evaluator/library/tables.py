@@ -52,7 +52,7 @@ def read_rows(path: Path, limit: SizeLimit, on_problem: ProblemHandler = refuse)
     for line, row in cells or _read_objects(path, limit, on_problem):
         values += len(row)
         if len(row) > _MAX_COLUMNS or values > _MAX_VALUES:
-            limits_text = f"at most {_MAX_COLUMNS:,} columns and {_MAX_VALUES:,} values of a table are read"
+            limits_text = f"a table can have at most {_MAX_COLUMNS:,} columns and {_MAX_VALUES:,} values"
             raise FixtureError(f"{path}:{line}: {len(row):,} columns, {values:,} values so far; {limits_text}")
         rows.append((line, row))
     if not rows:

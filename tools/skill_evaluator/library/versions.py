@@ -319,8 +319,8 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
         check_semver(prompt.version, Path(f"{commit[:12]}:{file}"))
     committed = next((prompt for prompt in prompts if bump(component.version, prompt.version) is Bump.LOWERED), None)
     if committed is None:
-        name = f"component '{component.name}' {prompts[0].version} at commit {commit[:12]}"
-        raise ComponentError(f"{name} is not below {component.version}; name a commit before the version was raised")
+        name = f"version {prompts[0].version} of component '{component.name}' at commit {commit[:12]}"
+        raise ComponentError(f"{name} is not lower than the current {component.version}; name an earlier commit")
     blob = repository.files(commit, committed.folder).get(within(committed.folder, _SCHEMA))
     raw = None if blob is None else repository.contents([blob])[blob]
     if _schema_digest(raw, committed.written) != component.digests["schema"]:
@@ -333,7 +333,7 @@ def _with_committed(component: Component, committed: CommittedPrompt) -> Compone
     current_output = component.origin.here(component.limits).output if component.origin else None
     if output not in (None, component.output, current_output):  # evals/datasets.json may override the output
         name = f"component '{component.name}' {committed.version}"
-        raise ComponentError(f"{name} had output: {output}, now {component.output}; it cannot be called again")
+        raise ComponentError(f"{name} had `output: {output}`, now {component.output}; it cannot be called again")
     digests = {**component.digests, "prompt": prompt.digest}
     return replace(component, version=committed.version, prompt=prompt, digests=digests)
 

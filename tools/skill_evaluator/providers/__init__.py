@@ -125,8 +125,8 @@ def kinds_of(models: Iterable[Model], where: str) -> dict[str, ProviderKind]:
                 f"{nearest(model.provider, names)}"
             )
         if model.auth == "oidc" and (kind.federation is None or model.api_key_env):
-            no_tokens = f"provider '{model.provider}' has no identity tokens; remove auth"
-            reason = "api_key_env names a key; remove one of them" if kind.federation else no_tokens
+            no_tokens = f"provider '{model.provider}' has no identity tokens; remove `auth`"
+            reason = "`api_key_env` names a key; remove one of the two" if kind.federation else no_tokens
             raise ConfigError(f"auth: oidc at models[{index}].auth in {where}: {reason}")
         if model.accepts and kind.accepts is None:
             raise ConfigError(f"models[{index}].accepts in {where}: provider '{model.provider}' accepts only text")

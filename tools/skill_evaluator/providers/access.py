@@ -210,19 +210,19 @@ def check_cloud(model: Model, where: str) -> None:
     cloud = cloud_of(model)
     if model.place is not None and cloud is None:
         clouds = [name for provider, name in CLOUDS if provider == model.provider]
-        available = f"is only available in {listed(clouds)}" if clouds else "is in no cloud; remove place"
+        available = f"is only available in {listed(clouds)}" if clouds else "is in no cloud; remove `place`"
         raise ConfigError(f"place: {model.place} at {where}: provider '{model.provider}' {available}")
     needs = cloud.needs if cloud else ()
     for name in ("base_url", "api_version", "region", "project"):
         is_set = getattr(model, name) is not None
         if name in needs and not is_set:
-            raise ConfigError(f"place: {model.place} at {where} requires {name}")
+            raise ConfigError(f"place: {model.place} at {where} requires `{name}`")
         is_optional = name == "base_url" or (name == "region" and model.place == "vertex")
         if is_set and name not in needs and not is_optional:
-            raise ConfigError(f"{name} at {where}: {model.place or 'a model without place'} does not use it; remove it")
+            raise ConfigError(f"{where}: {model.place or 'a model without `place`'} does not use `{name}`; remove it")
     if model.place is not None and model.auth == "oidc":
         raise ConfigError(
-            f"auth: oidc at {where}: a model with place: {model.place} uses the cloud's key or login; remove auth"
+            f"auth: oidc at {where}: a model with place: {model.place} uses the cloud's key or login; remove `auth`"
         )
 
 

@@ -173,7 +173,7 @@ def _endpoint_input(value: Any) -> Any:
 
 
 def _refuse(model: Model, *_: object) -> NoReturn:
-    raise ConfigError(f"provider 'program' of '{model.id}' in models.yaml: write program: into a prompt.md instead")
+    raise ConfigError(f"provider 'program' of '{model.id}' in models.yaml: write `program` into a prompt.md instead")
 
 
 sampling = partial(usual_sampling, refused=("temperature", "top_p"))

@@ -47,7 +47,7 @@ class AnswerLine(FrozenModel):
     @model_validator(mode="after")
     def _require_text_or_error(self) -> Self:
         if self.text is None and self.error is None:
-            raise ValueError("text or error is required")
+            raise ValueError("`text` or `error` is required")
         return self
 
     @property
@@ -78,7 +78,7 @@ def check(model: Model) -> None:
     """Raise ConfigError unless the model has one param: `file`, a text."""
     extra = model.params.extra
     if set(extra) != {"file"} or not isinstance(extra["file"], str):
-        raise ConfigError(f"replay model '{model.id}' in models.yaml requires params: {{file: PATH}} and no other")
+        raise ConfigError(f"replay model '{model.id}' in models.yaml must have `params: {{file: PATH}}` only")
 
 
 class ReplayProvider:

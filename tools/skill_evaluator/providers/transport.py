@@ -334,5 +334,5 @@ def without_environment(variable: str, omit: Any) -> dict[str, Any]:
     lines = [line.partition(":") for line in os.environ.get(variable, "").splitlines()]
     headers = dict.fromkeys((name.strip().lower() for name, colon, _ in lines if colon), omit)
     for name in headers.keys() & _SET_BY_SDKS:
-        raise ConfigError(f"{variable} sets the header {name}, which only models.yaml may set; unset the variable")
+        raise ConfigError(f"{variable} sets the header {name}, which the SDK sets itself; unset the variable")
     return headers

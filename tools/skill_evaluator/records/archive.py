@@ -311,8 +311,8 @@ def parse_board(content: bytes, path: Path, model: type[BoardT], names: Sequence
     if names and board.skill not in names:
         raise LeaderboardError(
             f"{path} is the leaderboard of '{board.skill}', not of '{names[0]}': name the component '{board.skill}', "
-            "remove leaderboard.json and evals/records here, or, if it was renamed, add "
-            f"formerly: {board.skill} to prompt.md"
+            "remove leaderboard.json and evals/records here, or, if the component was renamed, add "
+            f"`formerly: {board.skill}` to prompt.md"
         )
     return board
 
@@ -443,7 +443,7 @@ def with_rows(
     new = {row.run_id: row for row in rows}
     for row in new.values():
         if row.skill != skill:
-            raise LeaderboardError(f"run '{row.run_id}' is of '{row.skill}', but {path} is of '{skill}'")
+            raise LeaderboardError(f"run '{row.run_id}' belongs to '{row.skill}', but {path} to '{skill}'")
     board = LeaderboardKeys(skill=skill) if content is None else parse_board(content, path, LeaderboardKeys)
     for recorded in board.runs:
         new.pop(recorded.run_id, None)

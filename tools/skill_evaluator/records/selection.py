@@ -279,9 +279,9 @@ def _to_accept(
     accepted = {model_id: versions[version] for model_id, versions in sorted(runs.items()) if version in versions}
     missing = [model_id for model_id in models if model_id not in accepted]
     if not accepted or missing:
-        of_model = f" of {', '.join(missing)}" if missing else ""
+        of_model = f" with {', '.join(missing)}" if missing else ""
         versions_text = listed(list(dict.fromkeys(run.version for run in reversed(complete))), max_names=10)
         raise LeaderboardError(
-            f"no complete run{of_model} of '{version}' to accept; versions with a complete run: {versions_text}{hint}"
+            f"no complete run of '{version}'{of_model} to accept; versions with a complete run: {versions_text}{hint}"
         )
     return version, accepted

@@ -119,7 +119,7 @@ class BatchJournal:
     def _apply(self, line: BatchLine) -> None:
         if line.event == "intended":
             if line.batch != len(self.batches) + 1 or not (line.name and line.calls):
-                raise IndexError(f"batch {len(self.batches) + 1} with a name and calls is expected")
+                raise IndexError(f"expected an `intended` line with batch {len(self.batches) + 1}, name and calls")
             calls = {custom_id: Call(*pair) for custom_id, pair in line.calls.items()}
             earlier = [batch for batch in self.batches if batch.stage != "absent"]
             self.batches.append(
@@ -132,6 +132,8 @@ class BatchJournal:
                 )
             )
             return
+        if line.batch > len(self.batches):
+            raise IndexError(f"batch {line.batch} has no `intended` line")
         batch = self.batches[line.batch - 1]
         batch.stage = line.event
         batch.batch_id = line.id or batch.batch_id

@@ -123,7 +123,7 @@ class OutputScorer:
             metrics = [name for name in DEFAULT_METRICS if schema is not None or name != "schema_valid"]
         self._metrics = accuracy_metrics([metrics] if isinstance(metrics, str) else metrics, _WHERE)
         if schema is None and "schema_valid" in self._metrics:
-            raise ComponentError(f"the metric schema_valid in {_WHERE} requires a schema")
+            raise ComponentError(f"the metric 'schema_valid' in {_WHERE} requires a schema")
 
     def score(self, truth: Any, output: Any) -> OutputScores:
         """Score a parsed output, which may be any JSON value: a `str` is a JSON string. `truth` may be `NO_TRUTH`."""
@@ -202,7 +202,7 @@ def _plan(schema: Mapping[str, Any] | None, fields: FieldSettings) -> FieldPlan:
     rules = field_rules(fields, _WHERE) if fields else {}
     for path, rule in rules.items() if schema is None else ():
         if rule.compare is None and rule.align is None:
-            raise ComponentError(f"fields.{path} in {_WHERE} requires compare or align, since there is no schema")
+            raise ComponentError(f"fields.{path} in {_WHERE} requires `compare` or `align`, since there is no schema")
     return plan_fields(schema, rules, _WHERE)
 
 

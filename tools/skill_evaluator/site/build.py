@@ -82,7 +82,7 @@ def build_site(build: SiteBuild) -> SiteFolder:
     settings = load_settings(build.config)
     names = component_names(build.components)
     if not names:
-        raise errors.ComponentError(f"no component in {build.components}; name their folder with --components DIR")
+        raise errors.ComponentError(f"no component in {build.components}; name another folder with --components DIR")
     for name in sorted(settings.site.components.keys() - set(names)):
         where = f"site.components.{name} in {build.config / 'settings.yaml'}"
         print(f"warning: {where} does not name a component {nearest(name, names)}", file=sys.stderr)

@@ -67,7 +67,8 @@ def pairs_of_files(
         before, after = {new[0].model_id: old[0]}, {new[0].model_id: new[0]}
     both = [Pair(baseline=before[name], candidate=record) for name, record in after.items() if name in before]
     if not both:
-        raise LeaderboardError(f"{files[0]} and {files[1]} have no model in common")
+        names = f"none of the models {', '.join(models)}" if models else "no model"
+        raise LeaderboardError(f"{names} is in both {files[0]} and {files[1]}")
     left_out = {name: f"it is not in {files[0]}" for name in after if name not in before}
     return list(map(comparability.mark_concurrent, both)), left_out
 
@@ -269,7 +270,7 @@ class RecordedComponent:
         if pair is None:
             of_version = "the same version" if version is None else f"version {version}"
             text = f"{names[0]} and {names[1]} do not both have a complete run of {of_version}"
-            raise LeaderboardError(f"{text}; evaluate '{self.component.name}' with both")
+            raise LeaderboardError(f"{text}; evaluate '{self.component.name}' with both models")
         return pair
 
     def compare(

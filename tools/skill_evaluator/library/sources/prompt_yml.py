@@ -181,7 +181,7 @@ def _schema(file: _PromptYml, path: Path) -> Mapping[str, Any] | None:
         return None
     written = parse_json(file.json_schema or "null", path / "jsonSchema", ComponentError)
     if not isinstance(written, dict) or "name" not in written or not isinstance(written.get("schema"), dict):
-        raise ComponentError(f"jsonSchema in {path} is not the JSON text of an object with name and schema")
+        raise ComponentError(f"jsonSchema in {path} is not the JSON text of an object with `name` and `schema`")
     return dict(written["schema"])
 
 

@@ -238,7 +238,7 @@ class _Configuration:
         if name not in _CHECKS:
             raise ValueError("Skill Evaluator has no such check")
         if used := [key for key in ("transform", "rubricPrompt", "config") if key in declared]:
-            raise ValueError(f"its {used[0]} has no counterpart here")
+            raise ValueError(f"its `{used[0]}` has no counterpart here")
         value = self._loaded(declared.get("value"))
         value = [_rendered(item, texts) for item in value] if isinstance(value, list) else _rendered(value, texts)
         schema = None
@@ -292,10 +292,10 @@ class _Configuration:
         """Raise ValueError if a test has a key that changes the prompt or the output, such as `transform`."""
         for name in ("prefix", "suffix"):
             if options.get(name) and options[name] != default.get(name):
-                raise ValueError(f"its options.{name} changes the prompt or the output; set it in defaultTest")
+                raise ValueError(f"its `options.{name}` changes the prompt or the output; set it in defaultTest")
         for key in _CHANGING_KEYS:
             if test.get(key) or (key != "provider" and test["options"].get(key)):
-                raise ValueError(f"its {key}, which changes the prompt or the output, is not supported")
+                raise ValueError(f"its `{key}`, which changes the prompt or the output, is not supported")
         for key in [*test, *(f"options.{name}" for name in test["options"])]:
             if not _SILENT_IN_TESTS.fullmatch(key):
                 self.leave(f"test {key}", _NOTHING)
@@ -346,7 +346,7 @@ class _Configuration:
 
 def _merged(shared: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
     if not all(isinstance(part.get("vars") or {}, dict) for part in (shared, test)):
-        raise ValueError("vars of the test or of defaultTest are not a mapping")
+        raise ValueError("`vars` of the test or of defaultTest is not a mapping")
     return {
         **shared,
         **test,

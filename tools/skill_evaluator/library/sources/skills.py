@@ -201,7 +201,7 @@ class _Cases:
         for name in as_list(row.get("files")):
             path = posixpath.normpath(within(folder, name)) if isinstance(name, str) else ""
             if not (path.startswith(within(folder, "")) and tree.has(path)):
-                raise ValueError("it has files outside the folder of the skill")
+                raise ValueError("it names a file that is not in the folder of the skill")
             try:
                 yield f"\n\n{name}:\n{tree.read(path)}"
             except ComponentError:

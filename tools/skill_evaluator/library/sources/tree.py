@@ -80,7 +80,7 @@ def folder_tree(root: Path, limits: SafetyLimits) -> FileTree:
         prefix = Path(folder).relative_to(root).as_posix()
         paths.extend(within(prefix, name) for name in names)
         if len(paths) > _MAX_FILES:
-            raise ComponentError(f"{root} holds more than {_MAX_FILES:,} files; name a folder below it as root")
+            raise ComponentError(f"{root} holds more than {_MAX_FILES:,} files; name a folder below it as `root`")
     inside = ConfinedFolder(root, ComponentError, follow_links=limits.follow_links)
 
     def read(path: str) -> str:
@@ -212,7 +212,7 @@ def faultless(prompt: Prompt, path: Path) -> Prompt:
     if TURNS in prompt.inputs:
         raise ComponentError(f"{path}: the name '{TURNS}' is reserved for earlier turns; rename the variable")
     if len(prompt.inputs) > _MAX_INPUTS:
-        raise ComponentError(f"{path} has {len(prompt.inputs):,} variables; at most {_MAX_INPUTS} are filled")
+        raise ComponentError(f"{path} has {len(prompt.inputs):,} variables; at most {_MAX_INPUTS} are possible")
     for fault in prompt.faults():
         raise ComponentError(f"{path}: {fault}")
     return prompt

@@ -16,7 +16,7 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 import skill_evaluator
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from skill_evaluator import (
     NO_TRUTH,
@@ -145,6 +145,7 @@ def test_output_without_a_truth_has_validity_only() -> None:
 
 @quick
 @given(truths=st.lists(json_values, min_size=2, max_size=4), output=json_values)
+@example(truths=[None, [None, [None, None, []]]], output=[[None, None, False]])  # null in items of unequal length
 def test_a_scorer_that_is_kept_scores_as_a_new_one(truths: list[Any], output: Any) -> None:
     kept = OutputScorer()
     for truth in (*truths, *truths):  # those that were prepared before too
@@ -221,7 +222,7 @@ def test_score_without_a_schema_has_no_validity() -> None:
     ("settings", "message"),
     [
         ({"tolerance": 1}, "fields.total in the arguments requires `compare` or `align`, since there is no schema"),
-        ({"align": "key"}, "align: key requires key: [...] at fields.total in the arguments"),
+        ({"align": "key"}, "`align: key` at fields.total in the arguments requires `key: [NAME, …]`"),
     ],
 )
 def test_field_without_a_schema_requires_compare_or_align(settings: Any, message: str) -> None:

@@ -225,7 +225,7 @@ def test_array_or_object_with_a_comparator_is_one_leaf(compare_as: Any) -> None:
             "fields.lines.key in datasets.json names 'skuu', which the items of 'lines' lack (did you mean 'sku'?)",
         ),
         ({"price": FieldRule()}, "field 'price' in datasets.json is not in the schema (known: lines[].price)"),
-        ({"lines": FieldRule(align="key")}, "align: key requires key: [...] at fields.lines in datasets.json"),
+        ({"lines": FieldRule(align="key")}, "`align: key` at fields.lines in datasets.json requires `key: [NAME, …]`"),
         # settings that would change nothing
         (
             {"total": FieldRule(casefold=True)},

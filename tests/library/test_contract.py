@@ -16,7 +16,7 @@ def doubling(keyword: str, times: int, rounds: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("schema", "says"),
     [
-        (doubling("allOf", 10, 12), "one value would be checked against more than 10,000 schemas"),
+        (doubling("allOf", 10, 12), "more than 10,000 schemas apply to one value, by branches"),
         ({"$ref": "#"}, "a schema refers to itself for the same value"),
         ({"$ref": "#/$defs/a", "$defs": {"a": {"not": {"$ref": "#/$defs/a"}}}}, "refers to itself for the same value"),
         (

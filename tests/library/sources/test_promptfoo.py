@@ -185,7 +185,7 @@ def test_assert_becomes_a_check(declared: dict[str, Any], check: dict[str, Any])
         ({"type": "contains", "value": "file://make.py"}, "a program"),
         ({"type": "contains", "value": "{{ word | upper }}"}, "{{ word | upper }}"),
         ({"type": "contains", "value": "{{other}}"}, "no value for other"),
-        ({"type": "not-llm-rubric", "value": "rude"}, "unknown check"),
+        ({"type": "not-llm-rubric", "value": "rude"}, "unknown key 'not_expect' in a check"),
         ({"type": "contains", "value": "x", "transform": "output.trim()"}, "transform"),
         ({"type": "contains-json", "value": {"type": "object"}}, "schema"),
     ],

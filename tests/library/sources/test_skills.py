@@ -145,7 +145,7 @@ def test_typed_expectation_is_a_check(said: Any, check: Any) -> None:
         ({"type": "equals"}, "it has no text to check"),
         (7, "it is neither a text nor an object"),
         ("", "it has no text to check"),
-        ({"type": "not-llm-rubric", "value": "It is kind."}, "unknown check"),
+        ({"type": "not-llm-rubric", "value": "It is kind."}, "unknown key 'not_expect' in a check"),
     ],
 )
 def test_unsupported_expectation_is_skipped_with_the_reason(said: Any, reason: str) -> None:

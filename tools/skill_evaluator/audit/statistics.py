@@ -113,7 +113,10 @@ def grades_of(fluctuations: Floats, grades: Sequence[str] = QUARTERS) -> list[st
 
 
 def is_settled(fluctuation: float, interval: Interval, noise: float, cuts: Floats) -> bool:
-    """Return whether `interval` is in the grade of `fluctuation`, and `noise` is at most the grade's upper bound."""
+    """Return whether a model's grade is certain: the whole `interval` of its fluctuation has the same grade.
+
+    The noise must not exceed the upper bound of this grade.
+    """
     low, measured, high = (_grade_index(value, cuts) for value in (interval[0], fluctuation, interval[1]))
     within_noise = measured < len(cuts) and noise > cuts[measured]
     return low == measured == high and not within_noise

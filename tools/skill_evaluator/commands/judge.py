@@ -43,7 +43,7 @@ EXITS = {
     "judge_score": _INCOMPLETE,
     "judge_pairwise": _INCOMPLETE,
     "judge_regression": {
-        3: "block, an alert, or a rate of regressions that rose",
+        3: "the decision is block, an alert, or a rate of regressions that rose",
         4: "review required, incomplete, or a judge without a usable output",
     },
     "judge_calibrate": _INCOMPLETE,

@@ -237,7 +237,7 @@ def compare_values(truth: MemoizedValue, output: MemoizedValue) -> list[Compared
 
 def _has_null(value: Any, path: ValuePath) -> bool:
     """Return whether a JSON value has null at a path. An absent path has none."""
-    with suppress(KeyError, TypeError):
+    with suppress(LookupError, TypeError):  # an index, a key or a container is missing
         return reduce(getitem, path, value) is None
     return False
 

@@ -46,7 +46,7 @@ _SAMPLE_DAYS = (
 # pydantic validates `metadata` when settings are read.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldRule:
-    """The settings of one path in evals/datasets.json; omitted settings are inferred from the schema."""
+    """The settings of one path in evals/datasets.json. An omitted `compare` or `align` is inferred."""
 
     __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
 

@@ -438,7 +438,7 @@ def _leaf_rule(rule: FieldRule, kind: str, path: str, where: str) -> FieldRule:
 def _array_rule(rule: FieldRule, kind: str, path: str, where: str) -> FieldRule:
     align = rule.align or ("key" if rule.key else _DEFAULT_ALIGNMENT.get(kind))
     if align == "key" and not rule.key:
-        raise ComponentError(f"align: key requires key: [...] at fields.{path} in {where}")
+        raise ComponentError(f"`align: key` at fields.{path} in {where} requires `key: [NAME, …]`")
     chosen = replace(rule, align=align)
     declarations.refuse_idle_settings(chosen, "array", path, where)
     return chosen

@@ -328,7 +328,7 @@ def switched_components(
 def _plan_switch(evaluation: EvaluationRequest, request: SwitchRequest, limits: SafetyLimits) -> SwitchedComponent:
     component, remark = load_component(request.components, evaluation.skill, limits, request.fixtures), ""
     if component.program is not None:
-        raise errors.NotEvaluatedError(f"'{component.name}' is a program, which chooses its own model")
+        raise errors.NotEvaluatedError(f"'{component.name}' is a program, whose model `switch` cannot change")
     size = dry_run(evaluation)
     if request.old not in evaluation.models:
         runs = runs_of_versions(Archive(component).entries).get(request.old, {}).get(component.version)

@@ -164,7 +164,7 @@ class Case:
         return used_parts[DOCUMENT] if list(used_parts) == [DOCUMENT] else digest(canonical_json(used_parts))
 
     def as_used(self, inputs: tuple[str, ...]) -> "Case":
-        """Return the case with only these inputs used. If an input is missing, return the case unchanged."""
+        """Return a copy of the case that uses only these inputs. If an input is missing, return the case itself."""
         return replace(self, used=inputs) if set(inputs) <= self.parts.keys() else self
 
     def was(self, digest: str) -> bool:

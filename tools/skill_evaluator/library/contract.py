@@ -265,7 +265,7 @@ def _effort(node: Any, root: Mapping[str, Any], efforts: dict[int, int], depth: 
     if effort == 0:
         raise ValueError("a schema refers to itself for the same value; remove one of its references")
     if effort > _MAX_EFFORT:
-        raise ValueError(f"one value would be checked against more than {_MAX_EFFORT:,} schemas")
+        raise ValueError(f"more than {_MAX_EFFORT:,} schemas apply to one value, by branches or references; simplify")
     return effort
 
 

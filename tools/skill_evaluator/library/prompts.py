@@ -373,7 +373,7 @@ class ProgramUnderTest(StrictModel):
         return [glob for glob, pattern in globs.items() if not any(pattern.fullmatch(name) for name in names)]
 
     def watched_here(self, folder: Path) -> dict[str, str]:
-        """Return the git blob id of each watched file on disk by path. Files that git ignores are skipped."""
+        """Return the git blob id of each watched file, by path from `folder`, such as `../a.py`. Skip ignored files."""
         repository = None
         with tolerating_git():
             repository = Repository(folder)

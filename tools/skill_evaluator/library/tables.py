@@ -193,7 +193,7 @@ class CaseRows:
         return _parsed(cell, f"{location}: the truth, column '{column}', is not valid JSON", advice)
 
     def inputs(self, location: str, row: Row, prompt_inputs: Iterable[str] = ()) -> dict[str, Any]:
-        """Return a row's inputs by name. By default the columns are `inputs`, `document` and the `prompt_inputs`."""
+        """Return a row's inputs by name. Without declared columns, read `inputs`, `document` and `prompt_inputs`."""
         names = self.columns.inputs or {name: name for name in (DOCUMENT, *prompt_inputs) if name not in _NO_INPUTS}
         inputs = {name: row[column] for name, column in names.items() if row.get(column) is not None}
         if DOCUMENT in inputs or (DOCUMENT in names and self.columns.inputs):

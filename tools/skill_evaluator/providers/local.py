@@ -174,7 +174,7 @@ class _SharedStates:
     def enter(self, messages: Sequence[Message], constant: int) -> bool:
         """Bring the engine into the state after the messages. Return False if the messages are too long.
 
-        Read the messages and save the state, unless it was saved before. All prompts share the first `constant`
+        Restore the saved state, or else read the messages and save the state. All prompts share the first `constant`
         characters.
         """
         prompt = self._rendered(messages)

@@ -336,7 +336,7 @@ def first_runs(entries: Iterable[RecordedRun]) -> dict[str, RecordedRun]:
 def mark_edited(entries: Sequence[RecordedRun]) -> list[RecordedRun]:
     """Set `edited` of each run: whether its prompt differs from that of its version's first complete run.
 
-    A run with an unknown prompt is not edited. If a version has no complete run, its other runs count as edited.
+    A run with an unknown prompt is not edited. If a version has no complete run, its runs with a known prompt are.
     """
     prompts = {version: run.prompt for version, run in first_runs(entries).items()}
     runs = ((run, run.prompt not in (None, prompts.get(run.version))) for run in entries)

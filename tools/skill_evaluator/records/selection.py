@@ -95,7 +95,7 @@ def runs_of_versions(entries: Iterable[RecordedRun]) -> dict[str, dict[str, list
 
 
 def newest_of_versions(entries: Iterable[RecordedRun]) -> dict[str, list[RecordedRun]]:
-    """Return the newest run of each version in `runs_of_versions`, by model id, lowest version first."""
+    """Return, by model id, the newest complete and unedited run of each version, lowest version first."""
     runs = runs_of_versions(entries)
     return {model_id: [of_version[-1] for of_version in versions.values()] for model_id, versions in runs.items()}
 

@@ -195,7 +195,8 @@ def price_of(model: Model, kind: ProviderKind) -> Price | None:
 def answer_price(model: Model, price: Price | None, served: str | None) -> Price | None:
     """Return the price of the model that served an output, or None if the price is unknown.
 
-    `price` is that of the requested model. It applies to programs, to free models, and unless another model served.
+    `price` is that of the requested model. It applies if no other model is known to have served. It always applies to
+    programs and free models.
     """
     is_free = price is not None and _is_free(price)
     base, release = parts_of(served or model.id)

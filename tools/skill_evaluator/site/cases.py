@@ -53,8 +53,8 @@ def case_list(newest: Mapping[str, Record]) -> dict[str, Any]:
     """Return the values for the list of cases on a component's page; `newest` has a record per model.
 
     `sound` has the cases in which every field is `stable_right` with every model. `rows` has the other cases, the worst
-    first, with score and stabilities by model. The first `room` rows are in a table, the others are links. `by_field`
-    has the wrong and flaky cases by field.
+    first, with score and stabilities by model. The page shows `room` rows in a table and links to the others.
+    `by_field` has the wrong and flaky cases by field.
     """
     rows: dict[str, dict[str, Any]] = {}
     for model_id, record in newest.items():

@@ -183,7 +183,7 @@ class SentenceAnswers:
     stopped: str | None = None
 
     def record(self, model: Model, session: Session) -> JudgeRecord | None:
-        """Return the record of the judge and all its calls. Return None if no call was made."""
+        """Return the record of the judge, with the totals of all its calls. Return None if no call was made."""
         if self.manifest is None:
             return None
         price, answers = price_of(model, session.configuration.kinds[model.provider]), list(self.answered.values())

@@ -108,7 +108,10 @@ def _without_escapes(text: str) -> str:
 def read_criteria(
     answer: str | Unscored, criteria: Sequence[str], judged: Sequence[str]
 ) -> dict[str, Mapping[str, Any] | Unscored]:
-    """Return the JSON object of each criterion, or the reason if it is missing. Skip objects that `judged` contains."""
+    """Return the JSON object of each criterion, or the reason if it is missing.
+
+    The objects are those of the last verdict in `answer` that is not copied from a text in `judged`.
+    """
 
     def check(value: Any) -> Mapping[str, Any] | Unscored:
         written = value.get("criteria") if isinstance(value, dict) else None

@@ -105,7 +105,7 @@ def _rubric_of(value: Any, name: str) -> Rubric:
 
 
 def draft_task(mode: JudgeMode, name: str, form: Form, texts: Mapping[str, str], seed: int) -> JudgeTask:
-    """Return a task with one question, whose answer has this form. `texts` fill the slots of the prompt `mode`."""
+    """Return a task with one question, whose answer has this form. `texts` fill the slots in the mode's prompt."""
     prompt, wish = load_prompt(mode), digest("".join(texts.values()))
     question = prompt.question("draft", {"slot": SLOT}, texts, form, mark_of(seed, wish))
     items = {"draft": wish}

@@ -28,8 +28,9 @@ _NO_TRUTH, _NO_CHECK = "no ground truth", "no check that counts"
 class Missing(FrozenModel):
     """The missing outputs of a measure, and the lowest (`worst`) and highest (`best`) difference that they allow.
 
-    `n_cases` counts the cases that can have a score. `lost` describes the missing outputs of a case, by case id. `baseline_lost`
-    and `candidate_lost` count the missing outputs. `undefined` has the reason why the metric has no value, by case id.
+    `n_cases` counts the cases that can have a score. `lost` describes the missing outputs of a case, by case id.
+    `baseline_lost` and `candidate_lost` count the missing outputs. `undefined` has the reason why the metric has no
+    value, by case id.
     `rests_on` is the share of the cases with a ground truth for which the metric has a value.
     """
 

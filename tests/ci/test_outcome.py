@@ -31,7 +31,9 @@ def test_outcome_with_skipped_runs_is_complete(statuses: list[Status], complete:
     ("statuses", "code"), [(["complete", "skipped"], 0), (["complete", "incomplete"], 4), (["missing"], 4)]
 )
 def test_report_of_unfinished_runs_exits_with_4(statuses: list[Status], code: int) -> None:
-    assert outcome(*map(run, statuses)).exit_code(Policy()) == code
+    unfinished = outcome(*map(run, statuses))
+    assert unfinished.exit_code(Policy()) == code
+    assert unfinished.model_copy(update={"dry_run": True}).exit_code(Policy()) == 0
 
 
 def test_runs_without_results_are_missing_with_all_their_calls(tmp_path: Path) -> None:

@@ -117,6 +117,8 @@ def test_run_of_a_scenario_resumes_only_with_it(polite: Library, server: ChatSer
     assert "--scenario polite" in stopped.err
     refused = polite.evaluate_here("--resume")
     assert refused.refuses("the run was started with --scenario polite; resume it with --scenario polite")
+    refused = polite.evaluate_here("--no-prompt", "--resume")
+    assert refused.refuses("the run was started with --scenario polite; resume it with --scenario polite")
     assert polite.evaluate_here("--scenario", "polite", "--resume").code == 0
     assert (server.requests, server.repeated) == (6, [])
     assert polite.rows()[0]["scenario"] == "polite"

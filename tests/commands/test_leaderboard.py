@@ -105,7 +105,7 @@ def test_evaluate_of_several_models_ends_with_their_ranking(library: Library) ->
     done = library.call("evaluate", SKILL, "-n", "2", "--format", "json")
     assert [model["model_id"] for model in done.json["ranking"]["models"]] == ["right", "wrong"]
     says = (
-        "to ship: 1.0.0 with right (it is the first version; right is significantly better than "
+        "to ship: 1.0.0 with right (there is no lower version with the same model; right is significantly better than "
         "wrong, by 0.500 (q ≤ 0.027))"
     )
     advice = done.json["ranking"]["advice"]

@@ -182,6 +182,12 @@ def test_key_of_two_fields_may_have_a_missing_field() -> None:
     ]
 
 
+def test_items_in_place_of_a_null_keep_their_own_places() -> None:
+    extra = [(None, ("lines", index)) for index in range(2)]
+    assert places({"lines": None}, {"lines": ["a", "b"]}, FieldPlan()) == extra
+    assert places({"lines": None}, {"lines": "a"}, FieldPlan()) == [(("lines",), ("lines",))]
+
+
 def test_object_keys_are_matched_in_nfc() -> None:
     composed, decomposed = "caf\u00e9", "cafe\u0301"
     truth, output = {composed: {"b": 1}, "a": 1}, {"a": 1, decomposed: {"b": 1}}

@@ -284,6 +284,15 @@ def test_case_with_two_meta_files_is_accepted(skill: Component, tmp_path: Path) 
     assert [case.id for case in load_cases(with_fixtures(skill, tmp_path / "fixtures"))] == ["a"]
 
 
+def test_case_whose_metadata_has_a_date_keeps_it(skill: Component, tmp_path: Path) -> None:
+    folder = tmp_path / "fixtures" / "receipts" / "cases" / "a"
+    write_case(folder, {"document.md": "A 9", "ground_truth.json": TRUTH})
+    (folder / "metadata.yaml").write_text("unreviewed: true\ncreated: 2024-01-01\n2024: a year\n")
+    with pytest.raises(FixtureError, match="a value that JSON lacks, such as a date"):
+        accept_cases(with_fixtures(skill, tmp_path / "fixtures"), ["a"])
+    assert "created" in (folder / "metadata.yaml").read_text()
+
+
 def test_ground_truth_of_an_unreviewed_case_decides_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "fixtures" / "receipts" / "cases" / "draft-01"
     files = {"document.md": "Acme 2", "ground_truth.json": json.dumps({"shop": "Acme " * 50, "total": 2})}

@@ -150,6 +150,7 @@ def test_components_folder_may_be_anywhere(git: GitRepository, folder: str) -> N
     "same",
     [
         pytest.param(prompt("1.0.0", ending="\r\n"), id="CRLF"),
+        pytest.param(prompt("1.0.0", ending="\r"), id="CR"),
         pytest.param("\ufeff" + prompt("1.0.0"), id="byte order mark"),
         pytest.param(prompt("1.0.0") + "\n\n", id="blank lines at the end"),
         pytest.param("---\n# reviewed\nowner: us\nversion: '1.0.0'\n---\nRead.\n", id="other front matter"),

@@ -9,6 +9,7 @@ import signal
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from inspect import cleandoc
@@ -94,7 +95,8 @@ _EXITS = {EXIT_OK: "success", EXIT_BUG: "internal error", EXIT_USER_ERROR: "inva
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command, by default that in sys.argv. Exit with 2 for invalid input, 1 for a bug, else with its code."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM ends a command as Ctrl-C does
+    with suppress(ValueError):  # only the main thread may set handlers
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM ends a command as Ctrl-C does
     with inert_output():  # errors may quote control characters of the input
         sys.exit(_exit_code(list(sys.argv[1:] if arguments is None else arguments)))
 

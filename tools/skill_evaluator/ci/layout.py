@@ -181,7 +181,7 @@ def find_branch(folder: Path) -> str:
     if repository.root.resolve() != folder.resolve():
         raise ConfigError(
             f"{folder} is inside the repository {repository.root}, and GitHub reads workflows only at its root; "
-            f"run: skill-evaluator init {shlex.quote(str(repository.root))} --workflows"
+            f"name this folder: {shlex.quote(str(repository.root))}"
         )
     return repository.main_branch() or repository.resolve_symbolic("HEAD") or "main"
 

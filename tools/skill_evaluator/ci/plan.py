@@ -395,7 +395,8 @@ class Outcome(FrozenModel):
         if any(model.moved for result in self.drift for model in result.models):
             return EXIT_REGRESSED
         code = exit_code_of(self.verdicts, policy) if self.verdicts else EXIT_OK
-        return code or (EXIT_OK if self.complete and not self.faults else EXIT_INCOMPLETE)
+        is_done = self.complete or self.dry_run  # a dry run makes no run
+        return code or (EXIT_OK if is_done and not self.faults else EXIT_INCOMPLETE)
 
     def verdict_on(self, run: RunOutcome) -> str | None:
         """Return the verdict on a run ("moved" or "no drift" for a drift plan), or None if it was not compared."""

@@ -278,7 +278,8 @@ class _Comparison:
         elif truth is not None:
             self.rows.append(ComparedLeaf(field.path, field.leaf_rule(truth), truth, None, "missing", truth_at, None))
         elif output is not None:
-            rule, null_at = field.leaf_rule(output), truth_at if _has_null(self._truth.value, truth_at) else None
+            is_null = len(truth_at) == len(output_at) and _has_null(self._truth.value, truth_at)  # not an extra item
+            null_at, rule = truth_at if is_null else None, field.leaf_rule(output)
             self.rows.append(ComparedLeaf(field.path, rule, None, output, "extra", null_at, output_at))
         return None
 

@@ -233,7 +233,8 @@ def plan_runs(inputs: Inputs) -> tuple[Sequence[ComponentRun], list[Finished]]:
         runs = _new_runs(inputs)
         if not (request.no_reuse or request.dry_run or request.draft or request.failing or request.invocation):
             runs, finished = _with_unfinished_runs(runs, inputs, [entry for entry in recorded if entry.complete])
-    for manifest in (run.manifest for run in runs if is_recordable(run, request) and not run.manifest.draft):
+    is_kept = request.leaderboard or request.invocation is not None  # `ci collect` records a planned run
+    for manifest in (run.manifest for run in runs if is_kept and run.manifest.whole and not run.manifest.draft):
         refusal = refusal_reason(recorded, manifest.skill_version, manifest.digests["prompt"])
         if refusal is not None:
             raise RunError(f"'{inputs.component.name}' {refusal}")
@@ -429,7 +430,7 @@ def _saved_runs(inputs: Inputs, name: str) -> list[ComponentRun]:
     for folder, manifest in folders:
         if manifest.scenario != request.scenario:
             option = f"--scenario {manifest.scenario}" if manifest.scenario else "--scenario"
-            option = "--no-prompt" if SCHEMA_ALONE in (manifest.scenario, request.scenario) else option
+            option = "--no-prompt" if (manifest.scenario or request.scenario) == SCHEMA_ALONE else option
             started = f"{'with' if manifest.scenario else 'without'} {option}"
             raise RunError(f"cannot resume {folder}: the run was started {started}; resume it {started}")
     selected = [(folder, manifest) for folder, manifest in folders if not request.models or manifest.model_id in models]

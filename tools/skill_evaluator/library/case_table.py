@@ -203,10 +203,16 @@ def accept_cases(component: Component, patterns: Sequence[str]) -> list[str]:
     for folder, case in chosen.items():
         path = next(folder / name for name in METAS if (folder / name).is_file())
         meta = {name: value for name, value in case.meta.items() if name != "unreviewed"}
+        try:
+            text = json_text(meta)
+        except TypeError:
+            raise FixtureError(f"{path} has a value that JSON lacks, such as a date; remove `unreviewed`") from None
+        is_hidden = path.name == METAS[0] and (folder / METAS[1]).is_file()  # it takes effect if meta.json is missing
         with storing(path):
-            path.unlink()
-            if meta or (folder / METAS[1]).is_file():  # metadata.yaml takes effect if meta.json is missing
-                replace_text(folder / METAS[0], json_text(meta))
+            if meta or is_hidden:
+                replace_text(folder / METAS[0], text)
+            if path.name != METAS[0] or not (meta or is_hidden):
+                path.unlink()
         accepted.append(case.id)
     return accepted
 

@@ -294,7 +294,7 @@ def misspelt(names: Iterable[str], keys: Iterable[str]) -> Iterator[str]:
     """Yield an error message for each name that is a likely misspelling of one of `keys`."""
     choices = tuple(keys)
     for name in names:
-        near = () if name in choices else _close_matches(name.lower(), choices, 1, _SAME_KEY)
+        near = () if name in choices else _close_matches(str(name).lower(), choices, 1, _SAME_KEY)
         yield from (f"unknown key '{name}' (did you mean '{key}'?)" for key in near)
 
 

@@ -152,8 +152,8 @@ def _read_own(
     watched: Callable[[ProgramUnderTest, str], Mapping[str, str]],
 ) -> ComponentVersion:
     """Return the component of a prompt.md. `watched` returns the files that its program watches, by path."""
-    text, file = raw_prompt.decode("utf-8-sig", "replace"), f"{folder}/{_PROMPT}"
-    name = folder.rpartition("/")[2]
+    text = raw_prompt.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")  # see `decoded`
+    name, file = folder.rpartition("/")[2], f"{folder}/{_PROMPT}"
 
     def load() -> SourceComponent:
         front, prompt = parse_prompt(text, Path(file))

@@ -181,7 +181,8 @@ def _outcome_blocks(outcome: Outcome) -> Iterator[Block]:
             lines.append(f"{text}{tolerance * (verdict == 'unchanged')}: {names}")
     collapsed = (result for result in outcome.verdicts if result.verdict == "unchanged")
     lines += [f"{result.skill}: {amounts}" for result in collapsed if (amounts := amount_words(result))]
-    reader, judged = Reader(in_ci=True), {result.skill for result in (*outcome.verdicts, *outcome.drift)}
+    reader = Reader(in_ci=True, draft=outcome.draft)
+    judged = {result.skill for result in (*outcome.verdicts, *outcome.drift)}
     for skill, runs in by_key((run.skill, run) for run in made if run.skill not in judged).items():
         state = f"{summary.BOARD.format(reader.command('leaderboard', skill))}, with confidence intervals"
         state = "there is no lower version to compare with" if outcome.draft else state

@@ -220,7 +220,7 @@ def sure_words(model: ModelVerdict, *, is_named: bool = True) -> str:
     if since is not None:
         return f"{since_accepted_words(since)}{named}"
     if model.verdict == "incomparable" or measure is None:
-        return "" if model.baseline else can_show(model.candidate.planned // model.candidate.replicates)
+        return "" if model.baseline else can_show(model.candidate.planned // max(1, model.candidate.replicates))
     rose = next((one for one in model.amounts if one.verdict == "regressed" == model.verdict), None)
     if rose is not None and measure.verdict != "regressed" and not measure.harmed:
         low, high = ("–", "–") if rose.ci95 is None else [relative_change(1.0, 1.0 + end) for end in rose.ci95]

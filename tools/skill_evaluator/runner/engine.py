@@ -59,7 +59,7 @@ def make_calls(session: Session, runs: Sequence[tuple[Run, Requests]]) -> Mappin
             threads.submit(asyncio.run, work).result()
     finally:
         for number, handler in handlers.items():  # asyncio resets them to the defaults
-            with suppress(ValueError):  # only the main thread may set handlers
+            with suppress(ValueError, TypeError):  # only the main thread may set handlers; None is a foreign one
                 signal.signal(number, handler)
     return {run.run.manifest.run_id: run.failure for run in running}
 

@@ -518,7 +518,7 @@ class History(FrozenModel):
         """
         steps = {name: step for name, step in self.newest_steps.items() if step is not None}
         if not steps:
-            return "it is the first version"
+            return "there is no lower version with the same model"
         verdict = min((step.verdict for step in steps.values()), key=WORST_FIRST.index)
         worst = {name: step for name, step in steps.items() if step.verdict == verdict}
         fell = {name: step for name, step in worst.items() if not step.regressed_since}

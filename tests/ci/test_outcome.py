@@ -28,9 +28,9 @@ def test_outcome_with_skipped_runs_is_complete(statuses: list[Status], complete:
 
 
 @pytest.mark.parametrize(
-    ("statuses", "code"), [(["complete", "skipped"], 0), (["complete", "incomplete"], 4), (["missing"], 4)]
+    ("statuses", "code"), [(["complete", "skipped"], 0), (["complete", "incomplete"], 0), (["missing"], 4)]
 )
-def test_report_of_unfinished_runs_exits_with_4(statuses: list[Status], code: int) -> None:
+def test_report_of_missing_runs_exits_with_4(statuses: list[Status], code: int) -> None:
     unfinished = outcome(*map(run, statuses))
     assert unfinished.exit_code(Policy()) == code
     assert unfinished.model_copy(update={"dry_run": True}).exit_code(Policy()) == 0

@@ -34,7 +34,7 @@ EXAMPLES = {
 EXITS = {
     "collect": {4: "a run is incomplete (the others are collected)"},
     "publish": {2: "invalid input, or a record could not be published (the others are published)"},
-    "report": {3: "regression or drift", 4: "incomplete run, another model answered, or a verdict of policy.fail_on"},
+    "report": {3: "regression or drift", 4: "missing run, another model answered, or a verdict of policy.fail_on"},
 }
 
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError, StorageError
-from skill_evaluator.text import finite_float, key_path, listed, nearest, refuse_constant
+from skill_evaluator.text import finite_float, key_path, listed, nearest, refuse_constant, unix_lines
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 CheckedT = TypeVar("CheckedT")
@@ -83,7 +83,7 @@ def decoded(content: bytes, path: Path, error: type[SkillEvaluatorError] = Confi
         raise error(f"{path} is not UTF-8 text (byte {problem.start}); save it as UTF-8") from None
     if "\0" in text:
         raise error(f"{path} is not text: character {text.index(chr(0)) + 1} is a NUL; save it as UTF-8")
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+    return unix_lines(text)
 
 
 def read_bytes(path: Path, error: type[SkillEvaluatorError] = ConfigError, limit: SizeLimit = _ANY_FILE) -> bytes:

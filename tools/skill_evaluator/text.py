@@ -27,6 +27,11 @@ def without_punctuation(text: str) -> str:
     return " ".join("".join(characters).split())
 
 
+def unix_lines(text: str) -> str:
+    """Return a text in which every line end is `\\n`."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
 def split_words(text: str) -> list[str]:
     """Return the case-folded words of a text, which token F1 and ROUGE-L compare."""
     return _WORD.findall(normalise(text).casefold())

@@ -18,7 +18,7 @@ from skill_evaluator.errors import FixtureError, SkillEvaluatorError, refuse
 from skill_evaluator.files import SizeLimit, StrictModel, json_text, parse_json, read_json, read_lines, read_text
 from skill_evaluator.library.prompts import DOCUMENT, TURNS
 from skill_evaluator.parsing import Output
-from skill_evaluator.text import nearest
+from skill_evaluator.text import nearest, unix_lines
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 ENDINGS = (".jsonl", *_SEPARATORS)
@@ -200,8 +200,7 @@ class CaseRows:
             document = inputs.get(DOCUMENT, "")
             if not (isinstance(document, dict) and document.keys() == {"file"}):
                 text = document if isinstance(document, str) else json_text(document)
-                # the same newlines as when a file is read
-                inputs[DOCUMENT] = text.replace("\r\n", "\n").replace("\r", "\n")
+                inputs[DOCUMENT] = unix_lines(text)
         if self.columns.inputs or row.get(_INPUTS) is None:
             return inputs
         return with_others(location, inputs, row[_INPUTS])

@@ -28,7 +28,7 @@ from skill_evaluator.library.sources import (
 )
 from skill_evaluator.library.sources.tree import OWN, SourceComponent, commit_tree, written_own
 from skill_evaluator.repository import Repository, within
-from skill_evaluator.text import canonical_json, digest, is_generated
+from skill_evaluator.text import canonical_json, digest, is_generated, unix_lines
 
 _PROMPT, _SCHEMA = "prompt.md", "schema.json"
 
@@ -152,7 +152,7 @@ def _read_own(
     watched: Callable[[ProgramUnderTest, str], Mapping[str, str]],
 ) -> ComponentVersion:
     """Return the component of a prompt.md. `watched` returns the files that its program watches, by path."""
-    text = raw_prompt.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")  # see `decoded`
+    text = unix_lines(raw_prompt.decode("utf-8-sig", "replace"))
     name, file = folder.rpartition("/")[2], f"{folder}/{_PROMPT}"
 
     def load() -> SourceComponent:

@@ -106,9 +106,10 @@ def compare(options: CompareOptions) -> int:
     if options.skill is not None:
         journals = library.component(options.skill).results_dir.glob(f"*/{ANSWERS}")
         outputs = {journal.parent.name: journal.parent.name for journal in journals}
-    reader = Reader(outputs=outputs, folders=cli.words_of(options))
-    page = comparison_page(result, reader, library.settings.site.address)
-    print_page(options.format, json=lambda: result, page=lambda: page, full=options.full)
+    reader, site = Reader(outputs=outputs, folders=cli.words_of(options)), library.settings.site.address
+    print_page(
+        options.format, json=lambda: result, page=lambda: comparison_page(result, reader, site), full=options.full
+    )
     return library.exit_code([result], fail_on)
 
 

@@ -109,12 +109,13 @@ def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> Compar
     if done.verdict is None and (not judged or request.scenario is not None):
         return None
     reader = Reader(outputs=_run_names(done), folders=folders, is_partial=done.is_partial)
-    runs = (entry for entry in done.inputs.recorded().archive.entries if entry.complete and not entry.draft)
+    recorded = done.inputs.recorded()
+    runs = (entry for entry in recorded.archive.entries if entry.complete and not entry.draft)
     if judged[0].skill_version not in {entry.version for entry in runs}:
         step = f"record a baseline for later versions: {reader.command('evaluate', request.skill)}"
         reader = replace(reader, record_step="collect all outputs with `ci collect`" if request.invocation else step)
     ranked = done.ranking.advice.sentence if done.ranking and done.ranking.advice.version is not None else ""
-    ship = (done.verdict and done.verdict.ship) or ranked or done.inputs.recorded().ship_words()
+    ship = (done.verdict and done.verdict.ship) or ranked or recorded.ship_words()
     if done.verdict is not None:
         return replace(conclude(done.verdict, reader), ship=ship)
     first = next((record for record in judged if not record.complete), judged[0])

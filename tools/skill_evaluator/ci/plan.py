@@ -391,13 +391,11 @@ class Outcome(FrozenModel):
         return all(run.status in ("complete", "skipped") for run in self.runs)
 
     def exit_code(self, policy: Policy) -> int:
-        """Return 3 if a model drifted, else the code of the verdicts, else 4 for faults and missing runs, else 0.
-
-        The job of an incomplete run has failed itself.
-        """
+        """Return 3 if a model drifted, else the code of the verdicts, else 4 for faults and missing runs, else 0."""
         if any(model.moved for result in self.drift for model in result.models):
             return EXIT_REGRESSED
         code = exit_code_of(self.verdicts, policy) if self.verdicts else EXIT_OK
+        # the job of an incomplete run has failed itself
         is_missing = not self.dry_run and any(run.status == "missing" for run in self.runs)
         return code or (EXIT_INCOMPLETE if self.faults or is_missing else EXIT_OK)
 

@@ -207,11 +207,12 @@ def accept_cases(component: Component, patterns: Sequence[str]) -> list[str]:
             text = json_text(meta)
         except TypeError:
             raise FixtureError(f"{path} has a value that JSON lacks, such as a date; remove `unreviewed`") from None
-        is_hidden = path.name == METAS[0] and (folder / METAS[1]).is_file()  # it takes effect if meta.json is missing
+        hides_yaml = path.name == METAS[0] and (folder / METAS[1]).is_file()  # also an empty meta.json does
+        is_written = bool(meta) or hides_yaml
         with storing(path):
-            if meta or is_hidden:
+            if is_written:
                 replace_text(folder / METAS[0], text)
-            if path.name != METAS[0] or not (meta or is_hidden):
+            if path.name != METAS[0] or not is_written:
                 path.unlink()
         accepted.append(case.id)
     return accepted

@@ -184,14 +184,18 @@ def _outcome_blocks(outcome: Outcome) -> Iterator[Block]:
     reader = Reader(in_ci=True, draft=outcome.draft)
     judged = {result.skill for result in (*outcome.verdicts, *outcome.drift)}
     for skill, runs in by_key((run.skill, run) for run in made if run.skill not in judged).items():
-        state = f"{summary.BOARD.format(reader.command('leaderboard', skill))}, with confidence intervals"
-        state = "there is no lower version to compare with" if outcome.draft else state
-        state = state if any(run.scored for run in runs) else "nothing was measured"
-        step = summary.MERGE if outcome.draft else summary.try_step(skill, reader)
-        if any(run.status == "incomplete" for run in runs):
-            step = summary.AGAIN.format(reader.command("evaluate", skill))
+        if not any(run.scored for run in runs):
+            state = "nothing was measured"
+        elif outcome.draft:
+            state = "there is no lower version to compare with"
+        else:
+            state = f"{summary.BOARD.format(reader.command('leaderboard', skill))}, with confidence intervals"
         if open_runs := [run.model_id for run in runs if _lacks_calls(run)]:
             step = f"{_MISSING.format(listed(open_runs))}; the table of runs has the reasons"
+        elif any(run.status == "incomplete" for run in runs):
+            step = summary.AGAIN.format(reader.command("evaluate", skill))
+        else:
+            step = summary.MERGE if outcome.draft else summary.try_step(skill, reader)
         lines.append(f"{skill}: {state}; next: {step}")
     yield Lines(lines, "-")
     statuses = Counter(run.status for run in outcome.runs)

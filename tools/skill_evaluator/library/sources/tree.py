@@ -168,10 +168,7 @@ def semver_of(text: str) -> str | None:
 
 
 def sent_as_written(texts: Iterable[str], filled: Collection[str] = ()) -> Iterator[str]:
-    """Yield a remark for each {{name}} and !`command` that is sent to the model unchanged.
-
-    Skip the names in `filled`, whose values are known.
-    """
+    """Yield a remark for each {{name}} and !`command` that is sent unchanged. Skip the names in `filled`."""
     counts = Counter(placeholder for text in texts for placeholder in dict.fromkeys(_SENT.findall(text)))
     for placeholder, count in counts.items():
         if placeholder.strip("{} ") not in filled:

@@ -44,6 +44,7 @@ def score_run(root: Path) -> None:
     from skill_evaluator.library.config import Model, Settings
     from skill_evaluator.providers import PROVIDERS
     from skill_evaluator.providers.base import Completion
+    from skill_evaluator.records.summaries import Commits
     from skill_evaluator.runner.journal import Manifest
     from skill_evaluator.runner.schedule import Call, Replicate
     from skill_evaluator.scoring.recording import Recorder
@@ -70,7 +71,8 @@ def score_run(root: Path) -> None:
         digests={"prompt": "sha256:1", "schema": "sha256:2", "settings": "sha256:3"},
         evaluator_version="0",
     )
-    recorder = Recorder(component=component, settings=Settings(), kinds=PROVIDERS)
+    commits = Commits(prompt_commit=None, dataset_commit=None)
+    recorder = Recorder(component=component, settings=Settings(), kinds=PROVIDERS, git=commits)
     record = recorder.record(Model(id="m", provider="replay"), manifest, scorecard)
     (root / "record.json").write_text(record.model_dump_json())
 

@@ -24,7 +24,7 @@ from skill_evaluator.records.record import (
     Record,
     check_path,
 )
-from skill_evaluator.records.summaries import Latency, Tokens
+from skill_evaluator.records.summaries import Cost, Latency, Tokens
 from skill_evaluator.verdicts.decide.rules import VerdictRules
 
 Floats = NDArray[np.float64]
@@ -32,7 +32,7 @@ Answers = NDArray[np.bool_]
 CORRELATION = {"plain": 0.4}  # of the fields of an answer; 0.3 in the other worlds
 Kind = Literal["plain", "flaky", "heavy", "broken", "fixed", "right", "wrong"]
 DIGESTS = {"prompt": "p", "schema": "s", "settings": "m", "datasets": "d"}
-LATENCY, TOKENS = Latency(p50=None, p95=None), Tokens(input=None, output=None)
+COST = Cost(tokens=Tokens(input=None, output=None), cost_usd=None, latency_s=Latency(p50=None, p95=None))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,9 +184,7 @@ def record_of(world: World, answers: Answers, version: str, run: int = 0, model:
         complete=True,
         stopped=None,
         failures={},
-        cost_usd=None,
-        latency_s=LATENCY,
-        tokens=TOKENS,
+        cost=COST,
         primary_metric=world.primary,
         accuracy=dict.fromkeys(_metrics(world)),
         settings=ModelSettings.model_construct(

@@ -15,7 +15,7 @@ from tests.test_architecture import PACKAGE, imported_modules, modules
 
 # Each is the most that is allowed; shares are percent.
 MOST = {
-    "lines": 46_750,
+    "lines": 46_860,
     "files": 176,
     "imports": 7.0,
     "once": 56.3,

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
 from skill_evaluator import files
 from skill_evaluator.errors import ConfigError, FixtureError, StorageError
 from skill_evaluator.files import (
@@ -100,11 +99,18 @@ def test_duplicate_key_is_named_with_the_lines_of_that_key(tmp_path: Path) -> No
         read_json(written(tmp_path, f'[\n{rows}{{"id": 1, "id": 2}}]'))
 
 
-class Entry(BaseModel):
+class Price(files.FrozenModel):
+    usd: float = 0.0
+    tax: float | None = None
+
+
+class Entry(files.NestingModel):
     name: str
+    price: Price = files.inlined("price")
+    size: int = 1
 
 
-class Page(BaseModel):
+class Page(files.FrozenModel):
     entries: list[Entry]
 
 
@@ -116,6 +122,10 @@ class Page(BaseModel):
             {"entries": [{"name": 5}]},
             "a text is expected, got 5 at entries[0].name in page.yaml (YAML reads this as a number; put it in quotes)",
         ),
+        (
+            {"entries": [{"name": "a", "usd": []}]},
+            "Input should be a valid number at entries[0].usd in page.yaml",
+        ),
         ([], "a mapping of keys to values is expected in page.yaml"),
     ],
 )
@@ -123,6 +133,18 @@ def test_value_of_the_wrong_type_is_refused_with_its_key_path(value: Any, messag
     with pytest.raises(ConfigError) as caught:
         files.validated(Page, value, Path("page.yaml"))
     assert str(caught.value) == message
+
+
+def test_keys_of_a_part_stand_in_the_object_of_its_model() -> None:
+    value = {"name": "a", "usd": 2.0, "tax": None, "size": 3, "price": "not the part"}
+    entry = Entry.model_validate(value)
+    assert entry == Entry(name="a", price=Price(usd=2.0), size=3)
+    assert json.loads(entry.model_dump_json()) == {"name": "a", "usd": 2.0, "tax": None, "size": 3}
+    assert list(entry.model_dump()) == ["name", "usd", "tax", "size"]
+    assert entry.model_dump(exclude_defaults=True) == {"name": "a", "usd": 2.0, "size": 3}
+    assert Entry.model_validate(entry, from_attributes=True) == entry
+    schema = Page.model_json_schema()["$defs"]["Entry"]
+    assert (list(schema["properties"]), schema["required"]) == (["name", "usd", "tax", "size"], ["name"])
 
 
 @pytest.mark.parametrize("value", [float("nan"), [float("inf")]])

@@ -15,6 +15,7 @@ from skill_evaluator.library.config import DEFAULT_LIMITS, Model, SafetyLimits, 
 from skill_evaluator.providers import replay
 from skill_evaluator.providers.base import Completion, Failure, ProviderKind, Sampling, Usage
 from skill_evaluator.records.record import Record, write_record
+from skill_evaluator.records.summaries import Commits
 from skill_evaluator.runner.journal import Manifest, Run
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.recording import Recorder
@@ -124,7 +125,8 @@ def record(skill: Component, run: Sequence[tuple[Case, Sequence[str]]], **change
         evaluator_version="0.1.0",
     )
     unpriced = ProviderKind(open=replay.KIND.open, sampling=lambda _: Sampling())
-    recorder = Recorder(component=skill, settings=Settings(), kinds={"replay": unpriced}, prompt_commit="a" * 40)
+    commits = Commits(prompt_commit="a" * 40, dataset_commit=None)
+    recorder = Recorder(component=skill, settings=Settings(), kinds={"replay": unpriced}, git=commits)
     return recorder.record(Model(id="model-a", provider="replay"), manifest.model_copy(update=changed), card)
 
 

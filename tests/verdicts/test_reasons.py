@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from skill_evaluator.records.summaries import Commits
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import changed_fields, compare_records, named_cases, profile_of
 from skill_evaluator.verdicts.decide.measuring import measure_pair
@@ -117,7 +118,8 @@ def test_verdict_on_recorded_runs_names_its_premise(last: str, between: str) -> 
     premise = f"this verdict assumes that the model did not change {between}, which were not interleaved"
     assert said == f"{premise}; `skill-evaluator evaluate s` runs both versions interleaved"
     pair = two_runs(TWELVE, TWELVE, "2026-05-03T09:00:00Z", last)
-    uncommitted = replace(pair, baseline=pair.baseline.model_copy(update={"prompt_commit": None}))
+    unknown = Commits(prompt_commit=None, dataset_commit=None)
+    uncommitted = replace(pair, baseline=pair.baseline.model_copy(update={"git": unknown}))
     assert reasons(uncommitted) == [premise]
 
 

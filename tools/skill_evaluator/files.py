@@ -11,12 +11,23 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Self, TypeVar
 
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, ErrorDetails
 
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError, StorageError
 from skill_evaluator.text import finite_float, key_path, listed, nearest, refuse_constant, unix_lines
@@ -36,6 +47,7 @@ _EXPECTED = {
     **dict.fromkeys(("tuple_type", "list_type"), "a list is expected"),
     "string_type": "a text is expected",
 }
+_INLINED = "<"  # begins the name of a part of a `NestingModel` in the location of a pydantic problem
 _MAX_JSON_COMMAS = 4_000_000  # an empty array takes two bytes in a file and about 70 in memory
 
 
@@ -49,6 +61,59 @@ class FrozenModel(BaseModel):
         """Build the model from `values`. Copy each other field from the attribute of `source` with the same name."""
         names = (name for name in cls.model_fields if name not in values and hasattr(source, name))
         return cls(**{name: getattr(source, name) for name in names}, **values)
+
+
+def inlined(name: str) -> Any:
+    """Declare the field `name` of a `NestingModel` as a part: its keys stand directly in the object of the model."""
+    return Field(validation_alias=f"{_INLINED}{name}>")
+
+
+class NestingModel(FrozenModel, validate_by_name=True):
+    """A model that nests keys of its JSON object in parts, which are declared by `inlined`.
+
+    >>> class Cost(FrozenModel):
+    ...     usd: float
+    >>> class Run(NestingModel):
+    ...     id: str
+    ...     cost: Cost = inlined("cost")
+    >>> run = Run.model_validate({"id": "r1", "usd": 0.5})
+    >>> run.cost, run.model_dump()
+    (Cost(usd=0.5), {'id': 'r1', 'usd': 0.5})
+    """
+
+    @classmethod
+    def _parts(cls) -> dict[str, type[BaseModel]]:
+        parts: dict[str, Any] = {name: field.annotation for name, field in cls.model_fields.items()}
+        return {name: part for name, part in parts.items() if cls.model_fields[name].validation_alias}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nest(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        nested = dict(value)
+        for name, part in cls._parts().items():
+            if not isinstance(value.get(name), part):
+                keys = [key for key in part.model_fields if key in nested]
+                nested[f"{_INLINED}{name}>"] = {key: nested.pop(key) for key in keys}
+        return nested
+
+    @model_serializer(mode="wrap")
+    def _inline(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        parts = self._parts()
+        items = (value.items() if name in parts else [(name, value)] for name, value in dump(self).items())
+        return dict(chain.from_iterable(items))
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        schema = handler.resolve_ref_schema(handler(core_schema))
+        properties, required = dict[str, Any](), list[str]()
+        for key, value in schema["properties"].items():
+            is_part = key.startswith(_INLINED)
+            part = handler.resolve_ref_schema(value) if is_part else {"properties": {key: value}, "required": [key]}
+            properties |= part["properties"]
+            required += part.get("required", []) if key in schema.get("required", []) else []
+        return {**schema, "properties": properties, "required": required}
 
 
 class StrictModel(FrozenModel, extra="forbid"):
@@ -185,8 +250,8 @@ def first_problem(problem: ValidationError, model: type[BaseModel] | None = None
     """Format the first problem of a ValidationError: message, key path, file (if `path` is given) and any advice."""
     details = problem.errors(include_url=False)[0]
     message, advice = problem_message(details, model, path)
-    kinds = ("constrained-float", "literal[")  # pydantic's markers for union members, which are not keys
-    location = key_path(tuple(part for part in details["loc"] if not str(part).startswith(kinds)))
+    no_keys = ("constrained-float", "literal[", _INLINED)  # pydantic's names of union members, and of parts
+    location = key_path(tuple(part for part in details["loc"] if not str(part).startswith(no_keys)))
     return " ".join(filter(None, (message, location and f"at {location}", f"in {path}" if path else "", advice)))
 
 

@@ -267,7 +267,7 @@ def _score_run(
         status="complete" if record.complete else "incomplete",
         reason="; ".join(reasons),
         failed=failed,
-        hit_rate=record.tokens.hit_rate,
+        hit_rate=record.cost.tokens.hit_rate,
         figures=ci.Figures(
             skill_version=record.skill_version,
             accuracy=accuracy.strict_mean,

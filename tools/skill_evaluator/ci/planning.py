@@ -370,7 +370,8 @@ def with_baseline(wanted: PlannedEvaluation, archive: Archive, policy: Policy) -
         row = find_baseline(component, model, archive, policy)
         if row is None or model.provider == "replay":  # replay returns the same outputs for every prompt
             return wanted
-        commit = find_prompt(component, archive.record(row)).commit
+        record = archive.record(row)
+        commit = find_prompt(component, record, record.git.prompt_commit).commit
         baseline, _ = component_at(component, commit)
         if is_generated(row.version):  # its number may be in records that only a branch has
             baseline = replace(baseline, version=row.version)

@@ -365,8 +365,8 @@ def _compare_models(row: SwitchedComponent, evaluated: EvaluationResult, request
     return replace(
         row,
         verdict="incomparable" if served_models and settings.policy.served == "same" else result.verdict,
-        usd_per_1000_old=per_1000(old.cost_usd, old.outputs),
-        usd_per_1000_new=per_1000(new.cost_usd, new.outputs),
+        usd_per_1000_old=per_1000(old.cost.cost_usd, old.outputs),
+        usd_per_1000_new=per_1000(new.cost.cost_usd, new.outputs),
         comparison=result.model_copy(update={"ship": recorded.ship_words()}),
         remark="; ".join([*remarks, *served_models]),
     )

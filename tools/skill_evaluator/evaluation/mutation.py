@@ -242,7 +242,7 @@ def mutate(request: MutationRequest, watch: Watch) -> MutationResult:
             raise
         calls = sum(len(answered_calls(run.folder)) for run in runs)
         results = _decide(mutants, records, inputs)
-        cost = total_or_none(record.cost_usd for record in records.values())
+        cost = total_or_none(record.cost.cost_usd for record in records.values())
     first = runs[0]
     return MutationResult.view(
         first.manifest,

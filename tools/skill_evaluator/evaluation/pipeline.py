@@ -86,7 +86,7 @@ class EvaluationResult:
         records = [each.record for each in self.finished]
         judges = [record.judged for record in records if record.judged]
         calls = sum(len(outcomes(each.folder)) for each in self.finished) + sum(judge.calls for judge in judges)
-        costs = [*(record.cost_usd for record in records), *(judge.cost_usd for judge in judges)]
+        costs = [*(record.cost.cost_usd for record in records), *(judge.cost_usd for judge in judges)]
         if request.max_calls is not None:
             request = replace(request, max_calls=max(0, request.max_calls - calls))
         if request.max_cost is not None:
@@ -154,7 +154,7 @@ def _resume_command(runs: Sequence[ComponentRun], finished: Sequence[Finished], 
         request = replace(request, max_calls=sum(run.manifest.calls for run in unfinished) - answered)
     if "max_cost" in stops:
         remaining = max_remaining_costs(runs, inputs).values()
-        costs = (*remaining, *(each.record.cost_usd for each in finished))
+        costs = (*remaining, *(each.record.cost.cost_usd for each in finished))
         request = replace(request, max_cost=round(sum(cost or 0.0 for cost in costs) + 0.01, 2))
     program = sys.argv[0]
     command = ["python", program] if program.endswith("evaluate_skill.py") else ["skill-evaluator", "evaluate"]

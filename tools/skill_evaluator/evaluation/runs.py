@@ -566,7 +566,7 @@ def _interleaved_runs(plain: Sequence[ComponentRun], inputs: Inputs) -> list[Com
 def _component_of(manifest: Manifest, inputs: Inputs) -> Component:
     if manifest.role is None:
         return inputs.component
-    component, _ = component_with(_component_on_disk(inputs), manifest)
+    component, _ = component_with(_component_on_disk(inputs), manifest, manifest.prompt_commit)
     return apply_scenario(component, inputs.request.config, manifest.scenario)
 
 
@@ -584,7 +584,8 @@ def _run_with_baseline(run: ComponentRun, inputs: Inputs, archive: Archive) -> l
         entry = find_baseline(inputs.component, run.model, archive, inputs.settings.policy)
         if entry is None:
             return []
-        component, commit = component_with(_component_on_disk(inputs), archive.record(entry))
+        record = archive.record(entry)
+        component, commit = component_with(_component_on_disk(inputs), record, record.git.prompt_commit)
     run = _with_fresh_seed(run, inputs, archive, component.version, inputs.component.version)
     baseline = _run_of_version(run, component, "baseline", commit, inputs)
     replicates = replicates_of_baseline(run.manifest.replicates)
@@ -600,7 +601,8 @@ def _rerun(run: ComponentRun, inputs: Inputs, archive: Archive) -> list[Componen
     if not recorded:
         return []
     entry = max(recorded, key=lambda entry: entry.version_order)
-    component, commit = component_with(_component_on_disk(inputs), archive.record(entry))
+    record = archive.record(entry)
+    component, commit = component_with(_component_on_disk(inputs), record, record.git.prompt_commit)
     run = _with_fresh_seed(run, inputs, archive, entry.version)
     return [_run_of_version(run, component, "again", commit, inputs)]
 

@@ -31,12 +31,14 @@ _RECORD_COLUMNS = {
     **{name: name for name in ("provider", "shard", "beside", "stopped", "replicates")},
     "cases": "n_cases",
     **{name: name for name in ("planned", "scored", "coverage", "primary_metric")},
-    "input_tokens": "tokens.input",
-    "output_tokens": "tokens.output",
-    "cost_usd": "cost_usd",
-    "latency_p50_s": "latency_s.p50",
-    "latency_p95_s": "latency_s.p95",
-    **{name: name for name in ("retries", "prompt_commit", "dataset_commit", "evaluator_version", "scorer_version")},
+    "input_tokens": "cost.tokens.input",
+    "output_tokens": "cost.tokens.output",
+    "cost_usd": "cost.cost_usd",
+    "latency_p50_s": "cost.latency_s.p50",
+    "latency_p95_s": "cost.latency_s.p95",
+    "retries": "retries",
+    **{name: f"git.{name}" for name in ("prompt_commit", "dataset_commit")},
+    **{name: name for name in ("evaluator_version", "scorer_version")},
 }
 _FORMULA_PREFIXES = ("=", "+", "-", "@")
 _RECORDS_GLOB = "*/evals/records/*.json"

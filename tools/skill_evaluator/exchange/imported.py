@@ -20,7 +20,13 @@ from skill_evaluator.library.tables import ENDINGS, ProblemHandler, read_rows, v
 from skill_evaluator.parsing import parse_output
 from skill_evaluator.records.archive import append_rows, check_leaderboard, read_entries
 from skill_evaluator.records.record import SCORED, SCORED_ELSEWHERE, Record, parse_record
-from skill_evaluator.scoring.recording import case_record, counts_of, summarize_accuracy, summarize_reproducibility
+from skill_evaluator.scoring.recording import (
+    case_record,
+    counts_of,
+    latency_of,
+    summarize_accuracy,
+    summarize_reproducibility,
+)
 from skill_evaluator.scoring.scorer import Agreement, CaseScore, Scorecard
 from skill_evaluator.stats import by_key, rounded, total_or_none
 from skill_evaluator.text import canonical_json, digest
@@ -345,7 +351,7 @@ def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
         provider=run.tool,
         seed=None,
         shard=None,
-        **counts_of(scorecard, latencies, required_coverage, run.stopped),
+        **counts_of(scorecard, required_coverage, run.stopped),
         primary_metric=metrics[0],
         accuracy=summarize_accuracy(scorecard, metrics),
         reproducibility=summarize_reproducibility(scorecard, [_AGREEMENT]),
@@ -356,6 +362,7 @@ def record_of(run: ImportedRun, required_coverage: float = 0.9) -> Record:
             "output": total_or_none(each.output_tokens for each in outputs),
         },
         cost_usd=rounded(total_or_none(each.cost_usd for each in outputs)),
+        latency_s=latency_of(latencies),
         settings=None,
         digests={} if run.prompt is None else {"prompt": digest(run.prompt)},
         scorer_version=SCORED_ELSEWHERE,

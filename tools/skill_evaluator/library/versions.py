@@ -240,11 +240,10 @@ _DIRTY = "-dirty"  # suffix of a commit id if the prompt had uncommitted changes
 
 
 class PromptRun(Protocol):
-    """A run or its record. `prompt_commit` is None if the commit of the prompt is unknown."""
+    """A run or its record."""
 
     skill_version: str
     digests: dict[str, str]
-    prompt_commit: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,22 +256,26 @@ class CommittedPrompt:
     written: SourceComponent
 
 
-def component_with(component: Component, earlier: PromptRun) -> tuple[Component, str | None]:
+def component_with(component: Component, earlier: PromptRun, prompt_commit: str | None) -> tuple[Component, str | None]:
     """Return the component with the prompt of an `earlier` run, and the commit of that prompt.
 
-    If the prompt is unchanged, return the run's `prompt_commit`, which may end in `-dirty`. Raise ComponentError if the
-    schema, the output type or a program has changed, or if no commit has the prompt. Raise GitError if git fails.
+    `prompt_commit` is the run's commit of the prompt, if known. If the prompt is unchanged, return it; it may end in
+    `-dirty`. Raise ComponentError if the schema, the output type or a program has changed, or if no commit has the
+    prompt. Raise GitError if git fails.
     """
     if earlier.digests.get("schema") != component.digests["schema"]:
         raise _schema_error(component, earlier.skill_version)
     if earlier.digests["prompt"] == component.digests["prompt"]:
-        return replace(component, version=earlier.skill_version), earlier.prompt_commit
-    committed = find_prompt(component, earlier)
+        return replace(component, version=earlier.skill_version), prompt_commit
+    committed = find_prompt(component, earlier, prompt_commit)
     return _with_committed(component, replace(committed, version=earlier.skill_version)), committed.commit
 
 
-def find_prompt(component: Component, earlier: PromptRun) -> CommittedPrompt:
-    """Find an `earlier` run's prompt in the commits of git. Raise ComponentError if no commit has the prompt."""
+def find_prompt(component: Component, earlier: PromptRun, prompt_commit: str | None) -> CommittedPrompt:
+    """Find an `earlier` run's prompt in the commits of git, first in `prompt_commit`.
+
+    Raise ComponentError if no commit has the prompt.
+    """
     _refuse_program(component, earlier.skill_version)
     name = f"component '{component.name}' {earlier.skill_version}"
     try:
@@ -281,7 +284,7 @@ def find_prompt(component: Component, earlier: PromptRun) -> CommittedPrompt:
         raise GitError(f"the earlier prompt of {name} cannot be read from git: {problem}") from None
     former = [place.root / _PROMPT for place in _locations_of(component)[1:]]
     paths = [repository.relative_path(file) for file in (*component.files, *former)]
-    commit_id = (earlier.prompt_commit or "").removesuffix(_DIRTY)
+    commit_id = (prompt_commit or "").removesuffix(_DIRTY)
     changing = (commit for path in paths for commit in repository.commits_of(path))
     commits = filter(None, chain([repository.commit(commit_id)], changing))
     match = None

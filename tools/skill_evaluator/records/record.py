@@ -12,7 +12,16 @@ from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeFloat, N
 
 from skill_evaluator import identifiers as ids
 from skill_evaluator.errors import LeaderboardError
-from skill_evaluator.files import FrozenModel, json_text, read_json, refuse_newer, replace_text, validated
+from skill_evaluator.files import (
+    FrozenModel,
+    NestingModel,
+    inlined,
+    json_text,
+    read_json,
+    refuse_newer,
+    replace_text,
+    validated,
+)
 from skill_evaluator.library.config import IGNORABLE
 from skill_evaluator.library.prompts import DOCUMENT, TURNS
 from skill_evaluator.metrics.agreement import ArrayLengths, Stability
@@ -22,15 +31,15 @@ from skill_evaluator.records.summaries import (
     ArraySummary,
     CallSpreads,
     CaseAmount,
+    Commits,
     ContractSummary,
+    Cost,
     Drift,
     FailedCalls,
     FieldSummary,
     JudgedChecks,
-    Latency,
     Server,
     Summary,
-    Tokens,
 )
 from skill_evaluator.text import canonical_json, digest, listed
 
@@ -290,8 +299,9 @@ class RowAccuracy(FrozenModel):
     ci95: tuple[float, float] | None
 
 
-def _without_cache_counts(tokens: Tokens) -> Tokens:
-    return tokens.model_copy(update={"cache_read": None, "cache_write": None, "uncached": None})
+def _without_cache_counts(cost: Cost) -> Cost:
+    tokens = cost.tokens.model_copy(update={"cache_read": None, "cache_write": None, "uncached": None})
+    return cost.model_copy(update={"tokens": tokens})
 
 
 class CaseRow(FrozenModel):
@@ -305,13 +315,12 @@ class CaseRow(FrozenModel):
     reproducibility: dict[str, float | None]
 
 
-class _Run(FrozenModel):
+class _Run(NestingModel):
     run_id: ids.RunId
     timestamp: ids.Label
     skill: ids.ComponentName
     skill_version: ids.VersionText
-    prompt_commit: ids.Commit | None
-    dataset_commit: ids.Commit | None
+    git: Commits = inlined("git")
     model_id: ids.ModelId
     served_model: Served
     provider: ids.Label
@@ -339,9 +348,7 @@ class Row(_Run):
     accuracy: dict[str, RowAccuracy]
     reproducibility: dict[str, Annotated[float | None, _extract("strict_mean")]]
     failures: dict[str, NonNegativeInt]
-    tokens: Annotated[Tokens, AfterValidator(_without_cache_counts)]
-    cost_usd: ids.Usd | None
-    latency_s: Latency
+    cost: Annotated[Cost, AfterValidator(_without_cache_counts)] = inlined("cost")
     digests: Annotated[dict[str, ids.Digest], AfterValidator(short_digests)]
     evaluator_version: ids.Label
     scorer_version: NonNegativeInt = 1
@@ -383,9 +390,7 @@ class Record(_Run):
     failures: dict[str, NonNegativeInt]
     reasons: dict[str, NonNegativeInt]
     retries: NonNegativeInt | None
-    tokens: Tokens
-    cost_usd: ids.Usd | None
-    latency_s: Latency
+    cost: Cost = inlined("cost")
     settings: ModelSettings | None
     digests: dict[str, ids.Digest]
     evaluator_version: ids.Label

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from skill_evaluator.files import FrozenModel
-from skill_evaluator.identifiers import CaseId, Digest, Label, ModelId, RunId, Share, Usd
+from skill_evaluator.identifiers import CaseId, Commit, Digest, Label, ModelId, RunId, Share, Usd
 from skill_evaluator.stats import by_key, quantile
 
 # omitted if None, to keep the digests of older records
@@ -177,6 +177,24 @@ class Latency(FrozenModel):
 
     p50: NonNegativeFloat | None
     p95: NonNegativeFloat | None
+
+
+class Commits(FrozenModel):
+    """The commits that last changed a component's prompt and cases. They are None outside git.
+
+    The commit of the prompt ends in `-dirty` if the prompt had uncommitted changes.
+    """
+
+    prompt_commit: Commit | None
+    dataset_commit: Commit | None
+
+
+class Cost(FrozenModel):
+    """What a run cost: tokens, USD (None: unknown price) and the seconds of a call."""
+
+    tokens: Tokens
+    cost_usd: Usd | None
+    latency_s: Latency
 
 
 class Quantiles(FrozenModel):

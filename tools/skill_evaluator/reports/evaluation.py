@@ -219,16 +219,17 @@ def _facts(record: Record) -> str:
     several = sum(fault.count for fault in record.faults if fault.kind == SCORED)
     if reasons := Counter(record.reasons) - Counter(ambiguous=several):
         failures += f" ({', '.join(f'{reason} {times}' for reason, times in reasons.items())})"
-    rate = record.tokens.hit_rate
+    cost, tokens = record.cost, record.cost.tokens
+    rate = tokens.hit_rate
     cached = "" if rate is None else f" ({percent(rate)} from a cache)"
-    sent, received = ("unknown" if n is None else count(n) for n in (record.tokens.input, record.tokens.output))
+    sent, received = ("unknown" if n is None else count(n) for n in (tokens.input, tokens.output))
     parts = [
         f"{counted(record.n_cases, 'case')} × {counted(record.replicates, 'replicate')}{left_out}",
         f"{record.scored} of {record.planned} scored",
         f"failures: {failures or 'none'}",
-        f"cost {cost_words(record.cost_usd)}",
+        f"cost {cost_words(cost.cost_usd)}",
         f"tokens {sent} in{cached}, {received} out",
-        f"latency p50 {seconds(record.latency_s.p50)}, p95 {seconds(record.latency_s.p95)}",
+        f"latency p50 {seconds(cost.latency_s.p50)}, p95 {seconds(cost.latency_s.p95)}",
     ]
     if (judged := record.judged) is not None:
         proved = f"{judged.labels} labels" if judged.labels >= MIN_LABELS else "not calibrated"

@@ -85,7 +85,7 @@ def _recorded_runs(done: EvaluationResult) -> Iterator[tuple[Any, ...]]:
         change = None if verdict is None else next((m.difference for m in verdict.metrics if m.metric == metric), None)
         state = verdict.verdict if verdict else (record.stopped or "incomplete") if not record.complete else "recorded"
         score = record.accuracy[metric].strict_mean if metric in record.accuracy else None
-        yield record.model_id, record.skill_version, score, change, state, record.cost_usd
+        yield record.model_id, record.skill_version, score, change, state, record.cost.cost_usd
 
 
 def switch_json(result: Switch, folders: Sequence[str]) -> dict[str, Any]:

@@ -39,8 +39,10 @@ from skill_evaluator.records.summaries import (
     ArraySummary,
     CallSpreads,
     CaseAmount,
+    Commits,
     ContractFault,
     ContractSummary,
+    Cost,
     FieldSummary,
     Filled,
     JudgedChecks,
@@ -63,16 +65,12 @@ KeyT = TypeVar("KeyT", str, tuple[str, str])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorder:
-    """Builds the records of runs of one component. `kinds` has the providers by name.
-
-    `prompt_commit` and `dataset_commit` last changed the component's prompt and cases. They are None outside git.
-    """
+    """Builds the records of runs of one component. `kinds` has the providers by name."""
 
     component: Component
     settings: Settings
     kinds: Kinds
-    prompt_commit: str | None = None
-    dataset_commit: str | None = None
+    git: Commits
 
     @classmethod
     def of(cls, component: Component, configuration: Configuration) -> "Recorder":
@@ -85,8 +83,7 @@ class Recorder:
             component=component,
             settings=configuration.settings,
             kinds=configuration.kinds,
-            prompt_commit=commit_of(*component.files),
-            dataset_commit=commit_of(*find_cases(component)),
+            git=Commits(prompt_commit=commit_of(*component.files), dataset_commit=commit_of(*find_cases(component))),
         )
 
     def record(
@@ -109,10 +106,11 @@ class Recorder:
         return Record.view(
             manifest,
             timestamp=manifest.created,
-            prompt_commit=manifest.prompt_commit or self.prompt_commit,
-            dataset_commit=self.dataset_commit,
+            git=Commits(
+                prompt_commit=manifest.prompt_commit or self.git.prompt_commit, dataset_commit=self.git.dataset_commit
+            ),
             served_model=served_of([call.served for call in completed]),
-            **counts_of(scorecard, latencies, self.settings.required_coverage, stopped),
+            **counts_of(scorecard, self.settings.required_coverage, stopped),
             primary_metric=component.primary_metric,
             accuracy=summarize_accuracy(scorecard, component.metrics),
             reproducibility=summarize_reproducibility(scorecard),
@@ -127,8 +125,11 @@ class Recorder:
             retries=scorecard.retries,
             left_out=self.component.left_out,
             judged=judge,
-            tokens=_tokens([call.usage for call in completed]),
-            cost_usd=rounded(total_or_none([*costs, *lost])),
+            cost=Cost(
+                tokens=_tokens([call.usage for call in completed]),
+                cost_usd=rounded(total_or_none([*costs, *lost])),
+                latency_s=latency_of(latencies),
+            ),
             calls=CallSpreads(latency_s=Quantiles.of(latencies, 3), cost_usd=Quantiles.of(costs, 9)),
             settings=self._settings_of(model),
             server=server if server and (model.base_url or server.fingerprints or server.renamed) else None,
@@ -153,17 +154,20 @@ class Recorder:
         )
 
 
-def counts_of(
-    scorecard: Scorecard, latencies_s: Sequence[float], required_coverage: float, stopped: str | None = None
-) -> dict[str, Any]:
-    """Return the counts, completeness, latency and evaluator version of a run, as keyword arguments of `Record`.
+def latency_of(latencies_s: Sequence[float]) -> Latency:
+    """Return the median and the 95 % quantile of latencies in seconds, to a millisecond."""
+    p50, p95 = (rounded(quantile(latencies_s, share), 3) for share in (0.5, 0.95))
+    return Latency(p50=p50, p95=p95)
+
+
+def counts_of(scorecard: Scorecard, required_coverage: float, stopped: str | None = None) -> dict[str, Any]:
+    """Return the counts, completeness and evaluator version of a run, as keyword arguments of `Record`.
 
     `stopped` is the reason if the run ended early.
     """
     coverage, failures = scorecard.answered / scorecard.planned, scorecard.failures
     scored = scorecard.planned - sum(failures.values())
     usable, has_all_calls = scored / scorecard.planned, stopped is None and coverage >= required_coverage
-    p50, p95 = (rounded(quantile(latencies_s, share), 3) for share in (0.5, 0.95))
     return {
         "replicates": scorecard.replicates,
         "n_cases": len(scorecard.cases),
@@ -176,7 +180,6 @@ def counts_of(
         "failures": failures,
         "reasons": dict(scorecard.reasons),
         "faults": list(scorecard.faults),
-        "latency_s": Latency(p50=p50, p95=p95),
         "evaluator_version": __version__,
     }
 

@@ -189,8 +189,8 @@ def overview_rows(status: ComponentStatus, grades: Mapping[str, str | None]) -> 
 def run_figures(run: Row | Record) -> dict[str, Any]:
     """Return a run with its cost in USD per 1,000 outputs and its output tokens per output."""
     outputs = round(run.coverage * run.planned)
-    tokens = None if run.tokens.output is None or not outputs else run.tokens.output / outputs
-    return {"run": run, "usd": results.per_1000(run.cost_usd, outputs), "tokens": tokens}
+    tokens = None if run.cost.tokens.output is None or not outputs else run.cost.tokens.output / outputs
+    return {"run": run, "usd": results.per_1000(run.cost.cost_usd, outputs), "tokens": tokens}
 
 
 def verdict_of(model_id: str, status: ComponentStatus) -> dict[str, Any]:

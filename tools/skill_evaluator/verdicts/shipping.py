@@ -275,9 +275,9 @@ def _measured(pair: Pair) -> RankedModel:
         age_days=None if moment is None else max(0, (datetime.now(UTC) - moment).days),
         accuracy={name: scored for name in record.accuracy if (scored := _score(record, name)) is not None},
         reproducibility={name: rounded(mean_or_none(shares)) for name, shares in agreement.items()},
-        usd_per_1000_cases=per_1000(pair.candidate.cost_usd, pair.candidate.outputs),
-        latency_p50_s=pair.candidate.latency_s.p50,
-        latency_p95_s=pair.candidate.latency_s.p95,
+        usd_per_1000_cases=per_1000(pair.candidate.cost.cost_usd, pair.candidate.outputs),
+        latency_p50_s=pair.candidate.cost.latency_s.p50,
+        latency_p95_s=pair.candidate.cost.latency_s.p95,
     )
 
 

@@ -223,7 +223,7 @@ def _drifts(baseline: Record, candidate: Record, change: records.Change | None) 
         was, now = (listed(sorted(value)) if isinstance(value, dict) else value for value in (was, now))
         if was and now and was != now:
             yield f"the server's {name}: {was}, then {now}"
-    before_rate, after_rate = baseline.tokens.hit_rate or 0, candidate.tokens.hit_rate or 0
+    before_rate, after_rate = baseline.cost.tokens.hit_rate or 0, candidate.cost.tokens.hit_rate or 0
     if (before_rate > 0) != (after_rate > 0):
         yield f"a prompt cache was read in one run only: {before_rate:.0%} of the input, then {after_rate:.0%}"
 

@@ -374,7 +374,7 @@ def _premise(pair: Pair) -> Iterator[str]:
     days = sorted(f"{moment:%Y-%m-%d}" for moment in (before.moment, after.moment) if moment is not None)
     days = [f"({' and '.join(dict.fromkeys(days))})"] if len(days) == 2 else []
     between = " ".join(["between the two runs", *days])
-    can_rerun = after.settings is not None and after.provider != "program" and before.prompt_commit is not None
+    can_rerun = after.settings is not None and after.provider != "program" and before.git.prompt_commit is not None
     remedy = f"; `skill-evaluator evaluate {after.skill}` runs both versions interleaved" if can_rerun else ""
     yield f"this verdict assumes that the model did not change {between}, which were not interleaved{remedy}"
 

@@ -296,13 +296,15 @@ class RunSummary(FrozenModel):
     @classmethod
     def of(cls, record: Record, beside: Record | None = None) -> "RunSummary":
         """Summarise a recorded run. The summary has a model id only if `beside`, the other run, is of another model."""
+        cost = record.cost
         return cls.view(
             record,
-            input_tokens=record.tokens.input,
-            output_tokens=record.tokens.output,
-            hit_rate=record.tokens.hit_rate,
-            latency_p50_s=record.latency_s.p50,
-            latency_p95_s=record.latency_s.p95,
+            input_tokens=cost.tokens.input,
+            output_tokens=cost.tokens.output,
+            cost_usd=cost.cost_usd,
+            hit_rate=cost.tokens.hit_rate,
+            latency_p50_s=cost.latency_s.p50,
+            latency_p95_s=cost.latency_s.p95,
             unusable=records.unusable_text(record),
             model_id=None if beside is None or beside.model_id == record.model_id else record.model_id,
         )

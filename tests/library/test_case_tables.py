@@ -199,8 +199,8 @@ def test_prose_is_inferred_from_a_table_and_init_declares_it(tmp_path: Path, mon
     path.parent.mkdir(parents=True)
     path.write_text(lines({"document": "A", "ground_truth": {"shop": "long " * 20, "total": 1}}))
     skill = component(Path())
-    assert skill.prose == {"shop": 100}
-    declared = json.loads(declarations(skill.folder, None, SafetyLimits()) or "")
+    assert skill.scoring.prose == {"shop": 100}
+    declared = json.loads(declarations(skill.files.folder, None, SafetyLimits()) or "")
     assert declared["datasets"][0]["fields"]["shop"] == {"compare": "text"}
 
 
@@ -261,7 +261,7 @@ def test_invalid_table_is_refused_with_file_and_line(
     path = write(tmp_path, content, name)
     with pytest.raises(FixtureError) as caught:
         load(skill, tmp_path)
-    told = message.format(path=path, schema=skill.folder / "schema.json") if "{" in message else message
+    told = message.format(path=path, schema=skill.files.folder / "schema.json") if "{" in message else message
     assert (f"{path}{told}" if told.startswith(":") else told) in str(caught.value)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 1_000
@@ -290,7 +290,7 @@ def test_columns_that_do_not_fit_a_table_are_named(tmp_path: Path, columns: Mapp
     path = write(tmp_path, "text,n\nA,many\n", "cases.csv")
     with pytest.raises(FixtureError) as caught:
         load(skill, tmp_path)
-    assert message.format(path=path, schema=skill.folder / "schema.json") in str(caught.value)
+    assert message.format(path=path, schema=skill.files.folder / "schema.json") in str(caught.value)
 
 
 def test_repeated_id_and_second_table_are_refused(skill: Component, tmp_path: Path) -> None:

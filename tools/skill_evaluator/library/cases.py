@@ -205,7 +205,7 @@ def read_cases(
     `on_problem` receives the FixtureError of each invalid case. Raise FixtureError if a pattern matches no case. If no
     selected case has inputs, raise NotEvaluatedError, or FixtureError if the component has records.
     """
-    sources, files = find_cases(component), component.case_files
+    sources, files = find_cases(component), component.files.cases
     where = listed([str(source) for source in sources])
     if component.output == "choice":
         questions = _read_questions(sources[0], component, on_problem)
@@ -222,8 +222,8 @@ def read_cases(
         pending = f"case '{min(waiting)}' has {SOURCE} and no document.md" if waiting else ""
         raise _without_cases(component, pending or f"{where} has no cases; {_ADVICE}")
     root = row_root = files.root(sources[0])
-    if component.origin:
-        row_root = ConfinedFolder(component.origin.root, FixtureError, follow_links=component.limits.follow_links)
+    if component.files.origin:
+        row_root = ConfinedFolder(component.files.origin.root, FixtureError, follow_links=component.limits.follow_links)
     selected = replace(table, rows=[row for row in table.rows if row[0] in ids])
     cases = cases_of_table(selected, component, on_problem, folders, row_root)
     for case_id in sorted(folders.keys() & ids - waiting):
@@ -246,8 +246,8 @@ def cases_of_table(
     `on_problem` receives the FixtureError of each invalid row. If `root` is None, ignore the checks of rows, and do not
     read the files that inputs name. Raise FixtureError if the schema lacks a truth field of `table.columns`.
     """
-    schema_paths = schema_places(component.schema or {})
-    for path in table.columns.fields if component.schema is not None else ():
+    schema_paths = schema_places(component.contract.schema or {})
+    for path in table.columns.fields if component.contract.schema is not None else ():
         if path not in schema_paths:
             where = component.contract.where
             raise FixtureError(f"truth '{path}': no such field in {where} {nearest_path(path, schema_paths)}")
@@ -316,7 +316,7 @@ def find_cases(component: Component) -> list[Path]:
     Raise NotEvaluatedError if the component has no cases. Raise FixtureError instead if the component has records or
     declares its `fixtures` folder. Also raise FixtureError if there are two tables.
     """
-    is_choice, files = component.output == "choice", component.case_files
+    is_choice, files = component.output == "choice", component.files.cases
     fixtures_dir, rows = files.fixtures_dir, files.rows
     if fixtures_dir is not None and not fixtures_dir.is_dir():
         raise FixtureError(
@@ -388,7 +388,7 @@ def _case_of_question(question: Question, component: Component) -> Case:
         options=question.options,
         not_applicable=question.not_applicable,
         unreviewed=question.unreviewed,
-        checks=component.checks,
+        checks=component.scoring.checks,
     )
 
 
@@ -432,7 +432,7 @@ def _meta_arguments(
 ) -> dict[str, Any]:
     """Return the arguments of `Case` that `meta` declares, by name. Ignore the checks in `meta` if `root` is None."""
     declared = validated(CaseMeta, meta, where, FixtureError)
-    checks = component.checks
+    checks = component.scoring.checks
     if root:
         checks = read_checks(declared.checks, folder, where, FixtureError, root.inside, earlier=checks)
     return {"meta": meta, "checks": checks} | declared.model_dump(include={"not_applicable", "unreviewed"})

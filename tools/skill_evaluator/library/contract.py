@@ -131,6 +131,7 @@ class Contract:
         if not isinstance(schema, Mapping):
             raise ComponentError(f"{label} is not a JSON Schema: an object is expected")
         self._schema = schema = dict(schema)
+        self.schema: Mapping[str, Any] | None = schema or None  # None: every value is valid
         draft = schema.get("$schema")
         if draft is not None and not (isinstance(draft, str) and _DRAFT.fullmatch(draft)):
             raise ComponentError(f"{label} names an unknown draft in $schema: {draft}")

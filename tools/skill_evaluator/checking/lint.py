@@ -5,7 +5,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -86,12 +86,18 @@ def _reason(declaration: Declaration, deciding: Sequence[str], inferred: str) ->
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LintResult:
-    """The lint result of a component. If it cannot be loaded, `version`, `output` and `primary_metric` are None.
+class LintedCases:
+    """The number of reviewed cases, the number with ground truth, and the ids of cases that are not evaluated."""
 
-    `not_evaluated` is the reason why no case is evaluated, or None. `waiting` has the ids of cases without a document,
-    `unreviewed` the ids of unreviewed drafts. `labelled` counts the cases with ground truth.
-    """
+    reviewed: int = 0
+    labelled: int = 0
+    waiting: Sequence[str] = ()  # cases without a document
+    unreviewed: Sequence[str] = ()  # drafts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LintResult:
+    """The lint result of a component. If it cannot be loaded, `version`, `output` and `primary_metric` are None."""
 
     name: str
     version: str | None = None
@@ -100,14 +106,11 @@ class LintResult:
     primary_metric: str | None = None
     inferred: Sequence[str] = ()
     lines: Sequence[PlanLine] = ()
-    cases: int = 0
-    labelled: int = 0
+    checks: Sequence[Check] = ()
+    cases: LintedCases = LintedCases()
+    not_evaluated: str | None = None  # the reason why no case is evaluated
     hints: Sequence[str] = ()
     problems: Sequence[str] = ()
-    not_evaluated: str | None = None
-    waiting: Sequence[str] = ()
-    unreviewed: Sequence[str] = ()
-    checks: Sequence[Check] = ()
 
 
 def lint_component(
@@ -127,11 +130,15 @@ def lint_component(
     if read and not cases and not case_problems:
         not_evaluated = f"component '{name}' is not evaluated yet: no case is reviewed"
     settings_problems, stale = list[str](), list[str]()
-    with _collect(settings_problems):
+    try:
         judge_of(component, cases, (), tuple(models), settings)
+    except SkillEvaluatorError as problem:
+        settings_problems.append(str(problem))
     settings_problems += _unknown_in_policy(component, cases, settings)
-    with _collect(settings_problems):
+    try:
         stale += _stale_outputs(component, cases)
+    except SkillEvaluatorError as problem:
+        settings_problems.append(str(problem))
     labelled = sum(case.labelled for case in cases)
     has_no_array = component.contract.schema is not None and not component.scoring.plan.arrays
     return LintResult(
@@ -142,9 +149,14 @@ def lint_component(
         primary_metric=component.scoring.primary_metric,
         inferred=component.inferred,
         lines=plan_lines(component, declared),
-        cases=len(cases),
         checks=list({check.id: check for case in reversed(cases) for check in reversed(case.checks)}.values())[::-1],
-        labelled=labelled,
+        cases=LintedCases(
+            reviewed=len(cases),
+            labelled=labelled,
+            waiting=waiting,
+            unreviewed=[case.id for case in read if case.unreviewed],
+        ),
+        not_evaluated=not_evaluated,
         hints=[
             *component.inferred,
             *_section_hints(component),
@@ -154,9 +166,6 @@ def lint_component(
             *([_NO_TRUTH] if cases and not labelled and not any(case.checks for case in cases) else []),
             *_contradicted_profiles(component),
         ],
-        not_evaluated=not_evaluated,
-        waiting=waiting,
-        unreviewed=[case.id for case in read if case.unreviewed],
         problems=[*case_problems, *schema_problems(component, models), *settings_problems],
     )
 
@@ -177,14 +186,6 @@ def _read_cases(component: Component) -> tuple[list[Case], list[str], str | None
             f"no case has all inputs of the prompt: {case_problems[0]} (same in all {len(case_problems)} cases)"
         ]
     return cases, waiting, not_evaluated, problems
-
-
-@contextmanager
-def _collect(problems: list[str]) -> Iterator[None]:
-    try:
-        yield
-    except SkillEvaluatorError as problem:
-        problems.append(str(problem))
 
 
 def _unknown_in_policy(component: Component, cases: Sequence[Case], settings: Settings) -> Iterator[str]:

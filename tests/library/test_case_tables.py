@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from skill_evaluator.errors import FixtureError
 from skill_evaluator.library.case_table import CaseTable, import_cases
-from skill_evaluator.library.cases import Case, load_cases
+from skill_evaluator.library.cases import Case, load_cases, read_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.scaffolding import declarations
@@ -105,7 +105,7 @@ def test_unreadable_file_of_a_table_is_reported(skill: Component, tmp_path: Path
     for name in "abc":
         (tmp_path / "f" / NAME / f"{name}.pdf").write_bytes(b"%PDF-1.7 torn" if name == "b" else a_pdf("text"))
     problems: list[str] = []
-    cases = load_cases(with_fixtures(skill, tmp_path / "f"), on_problem=lambda problem: problems.append(str(problem)))
+    cases = read_cases(with_fixtures(skill, tmp_path / "f"), on_problem=lambda problem: problems.append(str(problem)))
     assert [case.id for case in cases] == ["a", "c"]
     assert ["b.pdf" in problem for problem in problems] == [True]
 
@@ -323,7 +323,7 @@ def test_invalid_row_is_reported_and_the_others_read(skill: Component, tmp_path:
     folder(tmp_path, "c", document__md="C", ground_truth__json="{")
     write(tmp_path, lines({"id": "a", "document": "A"}, 7, {"id": "b"}, {"id": "d", "document": "D"}))
     problems: list[str] = []
-    cases = load_cases(with_fixtures(skill, tmp_path / "f"), on_problem=lambda problem: problems.append(str(problem)))
+    cases = read_cases(with_fixtures(skill, tmp_path / "f"), on_problem=lambda problem: problems.append(str(problem)))
     assert [case.id for case in cases] == ["a", "d"]
     assert [problem.split(": ")[0].rpartition("/")[2] for problem in problems] == [
         "cases.jsonl:2",

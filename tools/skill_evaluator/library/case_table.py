@@ -17,7 +17,7 @@ from skill_evaluator.library.components import METAS, Component, load_component,
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.prompts import DOCUMENT
 from skill_evaluator.library.sources import component_names
-from skill_evaluator.library.tables import TRUTHS, Columns, ProblemHandler, read_table
+from skill_evaluator.library.tables import TRUTH_COLUMNS, Columns, ProblemHandler, read_table
 from skill_evaluator.parsing import Output
 from skill_evaluator.text import nearest
 
@@ -94,7 +94,7 @@ def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> Impor
     read = read_table(
         table.file, columns, limit, on_problem, "; name a column with --input NAME=COLUMN, --truth or --id"
     )
-    names = [*columns.named, *(TRUTHS if columns.truth is None else ())]
+    names = [*columns.named, *(TRUTH_COLUMNS if columns.truth is None else ())]
     rows = [(at, line, {name: row[name] for name in names if name in row}) for at, line, row in read.rows]
     read = replace(read, rows=rows)
     if component.contract.schema is None and not sources_at(place_of_new(component, (), "")):

@@ -112,10 +112,10 @@ class CaseFiles:
 
     def _meta(self, path: Path) -> Mapping[str, Any]:
         """Return the content of a meta file. Return {} if it is missing, invalid or no mapping."""
-        meta = None
         with suppress(FixtureError):
-            meta = read_meta(path, self.limits) if path.is_file() else None
-        return meta if isinstance(meta, dict) else {}
+            if path.is_file() and isinstance(meta := read_meta(path, self.limits), dict):
+                return meta
+        return {}
 
 
 def sources_at(path: Path) -> list[Path]:

@@ -296,7 +296,7 @@ def load_component(
     folder = home = components_dir / name
     origin = source_of(components_dir, name)
     if origin is None:
-        written, root = _read_own(components_dir, name, limits), folder
+        written, root = _read_prompt(components_dir, name, limits), folder
     else:
         _refuse_links(folder, limits)
         written, root = origin.here(limits), origin.root
@@ -421,7 +421,7 @@ def _refuse_links(folder: Path, limits: SafetyLimits) -> None:
         root.inside(folder / file)
 
 
-def _read_own(components_dir: Path, name: str, limits: SafetyLimits) -> SourceComponent:
+def _read_prompt(components_dir: Path, name: str, limits: SafetyLimits) -> SourceComponent:
     if not is_component_name(name):
         raise ComponentError(f"'{name}' cannot be a component's name ({NAME_RULE})")
     if not components_dir.is_dir():

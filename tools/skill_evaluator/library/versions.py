@@ -115,7 +115,7 @@ def _read_folder(repository: Repository, commit: str, folder: str) -> dict[str, 
     texts = repository.contents(filter(None, [*map(blobs.__getitem__, prompts.values()), *schemas.values()]))
     all_files = cache(lambda: repository.files(commit, ""))  # only programs need them
     return {
-        name: _read_own(
+        name: _version_of_prompt(
             within(folder, name),
             texts[blobs[path]],
             texts.get(schemas[name]),
@@ -145,7 +145,7 @@ def _read_sources(
     }
 
 
-def _read_own(
+def _version_of_prompt(
     folder: str,
     raw_prompt: bytes,
     raw_schema: bytes | None,
@@ -203,7 +203,7 @@ def read_version(folder: Path, path: str) -> ComponentVersion | None:
     if not prompt.is_file():
         return None
     raw_prompt = read_bytes(prompt, ComponentError)
-    return _read_own(path, raw_prompt, raw_schema, lambda program, _: program.watched_here(folder))
+    return _version_of_prompt(path, raw_prompt, raw_schema, lambda program, _: program.watched_here(folder))
 
 
 def versioning_problems(before: ComponentVersion | None, after: ComponentVersion) -> Iterator[Problem]:
@@ -272,10 +272,7 @@ def component_with(component: Component, earlier: PromptRun, prompt_commit: str 
 
 
 def find_prompt(component: Component, earlier: PromptRun, prompt_commit: str | None) -> CommittedPrompt:
-    """Find an `earlier` run's prompt in the commits of git, first in `prompt_commit`.
-
-    Raise ComponentError if no commit has the prompt.
-    """
+    """Find the prompt of an `earlier` run in git, first in `prompt_commit`. Raise ComponentError if it is missing."""
     _refuse_program(component, earlier.skill_version)
     name = f"component '{component.name}' {earlier.skill_version}"
     try:

@@ -267,6 +267,7 @@ def _score_run(
         status="complete" if record.complete else "incomplete",
         reason="; ".join(reasons),
         failed=failed,
+        cost_usd=record.cost.cost_usd,
         hit_rate=record.cost.tokens.hit_rate,
         figures=ci.Figures(
             skill_version=record.skill_version,

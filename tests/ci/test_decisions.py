@@ -5,8 +5,8 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.ci.plan import OnModels, grouped
-from skill_evaluator.ci.planning import decide_run
+from skill_evaluator.ci.plan import OnModels
+from skill_evaluator.ci.planning import decide_run, grouped
 from skill_evaluator.library.versions import ComponentVersion
 from skill_evaluator.records.archive import RecordedRun
 

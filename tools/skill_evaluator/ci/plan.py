@@ -5,7 +5,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -197,14 +197,6 @@ class OnModels(FrozenModel):
     skill: str
     models: list[str]
     reason: str
-
-
-def grouped(decisions: Iterable[OnModels]) -> list[OnModels]:
-    """Merge decisions with the same component and reason into one with all their models, in order."""
-    groups = by_key(
-        ((decision.skill, decision.reason), model_id) for decision in decisions for model_id in decision.models
-    )
-    return [OnModels(skill=skill, models=models, reason=reason) for (skill, reason), models in groups.items()]
 
 
 class Event(FrozenModel):
@@ -431,12 +423,10 @@ def read_outcome(collected: Path, plan: Path | None = None) -> Outcome:
     if plan is None or path.exists():
         return validated(Outcome, read_json(path, PlanError), path, PlanError)
     made = read_plan(plan)
-    calls = by_key(((run.skill, run.model_id), run.calls) for run in made.runs)
+    calls_by_run = by_key(((run.skill, run.model_id), run.calls) for run in made.runs)
     reason = "its results could not be collected; see the log of the run"
     runs = [
-        RunOutcome(
-            skill=skill, model_id=model_id, status="missing", reason=reason, counts=CallCounts(planned=sum(planned))
-        )
-        for (skill, model_id), planned in calls.items()
+        RunOutcome(skill=skill, model_id=model, status="missing", reason=reason, counts=CallCounts(planned=sum(calls)))
+        for (skill, model), calls in calls_by_run.items()
     ]
     return Outcome.view(made, head=made.event.head, runs=runs, faults=made.decisions.faults)

@@ -13,10 +13,11 @@ import re
 import sys
 from bisect import insort
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from skill_evaluator import __version__
 from skill_evaluator.ci.plan import (
@@ -31,7 +32,6 @@ from skill_evaluator.ci.plan import (
     PlannedRun,
     environment_of,
     environment_of_program,
-    grouped,
     key_variable_of,
 )
 from skill_evaluator.errors import GitError, NotEvaluatedError, PlanError, SkillEvaluatorError
@@ -62,7 +62,7 @@ from skill_evaluator.records.archive import Archive, RecordedRun, recorded_runs,
 from skill_evaluator.records.record import short_digest
 from skill_evaluator.records.selection import versions_patched_to
 from skill_evaluator.repository import Repository, within
-from skill_evaluator.runner.journal import Manifest, RunSize, input_digests, new_invocation, new_runs, slug
+from skill_evaluator.runner.journal import ComponentRun, RunSize, input_digests, new_invocation, new_runs, slug
 from skill_evaluator.runner.prices import CostEstimate, InputSize, estimate, forecasts_of, input_sizes, sum_of
 from skill_evaluator.runner.schedule import IN_FLIGHT, Shard, limits_under, refuse_amounts, replicates_of_baseline
 from skill_evaluator.stats import by_key, total_or_none
@@ -94,19 +94,17 @@ class PlanRequest(CiOptions, cli.FormatOption):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedEvaluation:
-    """A run to plan, not yet split into shards: the applicable `cases` and the `sizes` of the requests by case id.
+    """A planned run before it is split into shards: its `cases`, and the `sizes` of the requests by case id.
 
-    `baseline` is the interleaved baseline, whose requests have `baseline_sizes`. `judge` decides whether an output
-    agrees with the `expect` sentences of the case. `kinds` has the provider kinds of the model and the judge.
+    The requests of the interleaved baseline have `baseline_sizes`. `judge` decides whether an output agrees with the
+    `expect` sentences of the case. `kinds` has the provider kinds of the model and the judge.
     """
 
-    component: Component
+    run: PlannedRun
     model: Model
-    manifest: Manifest
     kinds: Kinds
     cases: Mapping[str, Case]
     sizes: Mapping[str, InputSize]
-    baseline: PlannedBaseline | None = None
     baseline_sizes: Mapping[str, InputSize] = field(default_factory=dict)
     judge: Model | None = None
 
@@ -115,27 +113,21 @@ class PlannedEvaluation:
         """The provider kind of the model."""
         return self.kinds[self.model.provider]
 
-    @property
-    def calls_each(self) -> int:
-        """The number of calls per case, the baseline's included."""
-        replicates = self.manifest.replicates
-        return replicates + (0 if self.baseline is None else replicates_of_baseline(replicates))
-
     def estimates(self, case_ids: Collection[str]) -> list[tuple[str, CostEstimate]]:
         """Return (model id, cost estimate) for these cases: of the model with its baseline, and of the judge if any."""
-        model, replicates = self.model, self.manifest.replicates
-        requests = [(self.sizes, replicates)]
-        if self.baseline is not None:
-            requests.append((self.baseline_sizes, replicates_of_baseline(replicates)))
+        requests = [(self.sizes, self.run.replicates)]
+        if self.run.baseline is not None:
+            requests.append((self.baseline_sizes, replicates_of_baseline(self.run.replicates)))
         parts = [
-            estimate({case_id: sizes[case_id] for case_id in case_ids}, model, self.kind, replicates)
+            estimate({case_id: sizes[case_id] for case_id in case_ids}, self.model, self.kind, replicates)
             for sizes, replicates in requests
         ]
-        estimates = [(model.id, sum_of(parts))]
+        estimates = [(self.model.id, sum_of(parts))]
         if self.judge is not None:
             cases = [self.cases[case_id] for case_id in case_ids]
             kind = self.kinds[self.judge.provider]
-            estimates.append((self.judge.id, judge_estimate(self.judge, kind, cases, model, self.calls_each)))
+            calls_each = sum(replicates for _, replicates in requests)
+            estimates.append((self.judge.id, judge_estimate(self.judge, kind, cases, self.model, calls_each)))
         return estimates
 
     def minutes(self, calls: int) -> float:
@@ -172,8 +164,8 @@ def make_plan(request: PlanRequest) -> Plan:
     evaluations, decisions = _read_components(decisions, request, changed)
     max_cost = limits.max_cost if request.max_cost is None else request.max_cost
     evaluations = affordable(evaluations, max_cost)
-    by_run = {(each.component.name, each.model.id): each for each in evaluations}
-    runs = capped(planned_runs(evaluations, limits), max_cost)
+    by_run = {(each.run.skill, each.model.id): each for each in evaluations}
+    runs = capped(shards_of(evaluations, limits), max_cost)
     jobs = packed(runs, {run.id: by_run[run.skill, run.model_id].minutes(run.calls) for run in runs}, limits)
     now = datetime.datetime.now(datetime.UTC)
     return Plan(
@@ -302,66 +294,91 @@ def _read_components(
             is_new = not (request.components / skill / "leaderboard.json").exists()
             if isinstance(problem, NotEvaluatedError) and is_new and not empty:
                 skipped.append(OnModels(skill=skill, models=ids, reason=str(problem)))
-                continue
-            path = prompt_file(request.components, skill, request.folder)
-            faults.append(Problem(file=path, line=1, message="; ".join([str(problem), *empty])))
-            continue
-        for result in _on_models(request, component, archive, cases, ids):
-            if isinstance(result, OnModels):
-                skipped.append(result)
             else:
-                evaluations.append(result)
-    evaluated = {(each.component.name, each.model.id) for each in evaluations}
+                path = prompt_file(request.components, skill, request.folder)
+                faults.append(Problem(file=path, line=1, message="; ".join([str(problem), *empty])))
+        else:
+            evaluations += _evaluations(request, component, archive, cases, ids, skipped)
+    evaluated = {(each.run.skill, each.model.id) for each in evaluations}
     chosen = [each for each in decisions.chosen if (each.skill, each.models[0]) in evaluated]
     update = {"chosen": grouped(chosen), "skipped": grouped(skipped), "faults": faults}
     return evaluations, decisions.model_copy(update=update)
 
 
-def _on_models(
-    request: PlanRequest, component: Component, archive: Archive, cases: Sequence[Case], ids: Sequence[str]
-) -> Iterator[PlannedEvaluation | OnModels]:
-    """Yield the evaluation of a component on each model, and each model that is skipped or lacks cases."""
+def grouped(decisions: Iterable[OnModels]) -> list[OnModels]:
+    """Merge decisions with the same component and reason into one with all their models, in order."""
+    groups = by_key(((each.skill, each.reason), model_id) for each in decisions for model_id in each.models)
+    return [OnModels(skill=skill, models=models, reason=reason) for (skill, reason), models in groups.items()]
+
+
+def _evaluations(
+    request: PlanRequest,
+    component: Component,
+    archive: Archive,
+    cases: Sequence[Case],
+    ids: Sequence[str],
+    skipped: list[OnModels],
+) -> Iterator[PlannedEvaluation]:
+    """Yield the evaluation of a component on each model. Add models that are skipped, or lack cases, to `skipped`."""
     configuration, sizes = with_program(request.configuration, component), input_sizes(component, cases)
     settings, models = configuration.settings, {model.id: model for model in configuration.models}
     size = RunSize(replicates=request.replicates or settings.replicates, seed=settings.seed)
     selected = [models[model_id] for model_id in ids if model_id in models]
-    for run in new_runs(component, cases, selected, component.results_dir, configuration.kinds, size):
-        model, manifest, excluded = run.model, run.manifest, run.manifest.not_applicable
+    for new_run in new_runs(component, cases, selected, component.results_dir, configuration.kinds, size):
+        model, excluded = new_run.model, new_run.manifest.not_applicable
         if excluded:
             cases_with_reasons = listed([f"{case_id} ({reason})" for case_id, reason in excluded.items()])
             reason = f"{len(excluded)} of {counted(len(cases), 'case')} not applicable: {cases_with_reasons}"
-            yield OnModels(skill=component.name, models=[model.id], reason=reason)
-        applicable = {case.id: case for case in cases if case.id in manifest.cases}
+            skipped.append(OnModels(skill=component.name, models=[model.id], reason=reason))
+        applicable = {case.id: case for case in cases if case.id in new_run.manifest.cases}
         if not applicable:
             continue
         try:
             judge, _ = judge_of(component, applicable.values(), (model,), request.configuration.models, settings)
         except SkillEvaluatorError as problem:
-            yield OnModels(skill=component.name, models=[model.id], reason=str(problem))
+            skipped.append(OnModels(skill=component.name, models=[model.id], reason=str(problem)))
             continue
+        run = planned_run(new_run, configuration.kinds[model.provider])
         if request.drift:
             seed = fresh_seed(archive, model.id, versions_patched_to(archive.entries, component.version), size.seed)
-            manifest = manifest.model_copy(update={"seed": seed})
+            run = run.model_copy(update={"seed": seed})
         evaluation = PlannedEvaluation(
-            component=component,
+            run=run,
             model=model,
-            manifest=manifest,
             kinds=configuration.kinds,
             cases=applicable,
             sizes=sizes,
             judge=judge,
         )
         if settings.policy.design == "beside" and not request.drift:
-            evaluation = with_baseline(evaluation, archive, settings.policy)
+            evaluation = with_baseline(evaluation, component, archive, settings.policy)
         yield evaluation
 
 
-def with_baseline(evaluation: PlannedEvaluation, archive: Archive, policy: Policy) -> PlannedEvaluation:
+def planned_run(new_run: ComponentRun, kind: ProviderKind) -> PlannedRun:
+    """Return the planned run of all cases, without a baseline, a judge and the cost."""
+    component, model = new_run.component, new_run.model
+    environment, key_variable = environment_of(model, kind), key_variable_of(model, kind)
+    if component.program is not None:
+        environment = environment_of_program(component.name)
+        key_variable = program.VARIABLES if component.program.variables else key_variable
+    return PlannedRun.view(
+        new_run.manifest,
+        id=f"{component.name}@{slug(model.id)}",
+        environment=environment,
+        key_variable=key_variable,
+        cost_upper_usd=None,
+    )
+
+
+def with_baseline(
+    evaluation: PlannedEvaluation, component: Component, archive: Archive, policy: Policy
+) -> PlannedEvaluation:
     """Add an interleaved baseline to an evaluation, and a seed that neither the baseline nor the new version used.
 
     If there is no baseline, return the evaluation unchanged. If the baseline cannot be called, also print a warning.
     """
-    component, model, manifest = evaluation.component, evaluation.model, evaluation.manifest
+    run, model = evaluation.run, evaluation.model
     try:
         row = find_baseline(component, model, archive, policy)
         if row is None or model.provider == "replay":  # replay returns the same outputs for every prompt
@@ -373,16 +390,15 @@ def with_baseline(evaluation: PlannedEvaluation, archive: Archive, policy: Polic
             baseline = replace(baseline, version=row.version)
         refuse_unfilled(baseline, evaluation.cases.values(), component)
         versions = (baseline.version, component.version)
-        seed = fresh_seed(archive, model.id, versions, manifest.seed)
+        seed = fresh_seed(archive, model.id, versions, run.seed)
         planned = PlannedBaseline(
             skill_version=baseline.version,
             commit=commit,
             inputs=baseline.prompt.inputs,
             digests=input_digests(baseline, model),
         )
-        manifest = manifest.model_copy(update={"seed": seed})
-        sizes = input_sizes(baseline, evaluation.cases.values())
-        return replace(evaluation, manifest=manifest, baseline=planned, baseline_sizes=sizes)
+        run = run.model_copy(update={"seed": seed, "baseline": planned})
+        return replace(evaluation, run=run, baseline_sizes=input_sizes(baseline, evaluation.cases.values()))
     except SkillEvaluatorError as problem:
         print(f"warning: {component.name} with {model.id} is called without its baseline: {problem}", file=sys.stderr)
         return evaluation
@@ -390,7 +406,7 @@ def with_baseline(evaluation: PlannedEvaluation, archive: Archive, policy: Polic
 
 def affordable(evaluations: Sequence[PlannedEvaluation], cap_usd: float | None) -> list[PlannedEvaluation]:
     """Drop the baselines, with a warning, if the cap is enough only without them. Otherwise change nothing."""
-    reduced = [replace(evaluation, baseline=None) for evaluation in evaluations]
+    reduced = [replace(each, run=each.run.model_copy(update={"baseline": None})) for each in evaluations]
     without, with_baselines = (
         total_or_none(part.cost_upper_usd for each in work for _, part in each.estimates(each.cases))
         for work in (reduced, evaluations)
@@ -405,39 +421,27 @@ def affordable(evaluations: Sequence[PlannedEvaluation], cap_usd: float | None) 
     return reduced
 
 
-def planned_runs(evaluations: Sequence[PlannedEvaluation], jobs: Jobs) -> list[PlannedRun]:
-    """Return the run of each evaluation, split into shards if it has more than `jobs.max_calls` calls."""
+def shards_of(evaluations: Sequence[PlannedEvaluation], jobs: Jobs) -> list[PlannedRun]:
+    """Return the runs with their costs. Split runs with more than `jobs.max_calls` calls into shards."""
     runs = []
     for evaluation in evaluations:
-        n_cases = len(evaluation.cases)
-        count = min(n_cases, math.ceil(n_cases * evaluation.calls_each / jobs.max_calls))
-        runs += [_planned_run(evaluation, Shard(index, count)) for index in range(1, count + 1)]
+        count = min(len(evaluation.cases), math.ceil(evaluation.run.calls / jobs.max_calls))
+        runs += [_shard_of(evaluation, Shard(index, count)) for index in range(1, count + 1)]
     return runs
 
 
-def _planned_run(evaluation: PlannedEvaluation, shard: Shard) -> PlannedRun:
-    component, model, manifest = evaluation.component, evaluation.model, evaluation.manifest
-    case_ids = shard.of(list(evaluation.cases))
+def _shard_of(evaluation: PlannedEvaluation, shard: Shard) -> PlannedRun:
+    run, case_ids = evaluation.run, shard.of(list(evaluation.cases))
     estimates = evaluation.estimates(case_ids)
-    judge = None
-    environment, key_variable = environment_of(model, evaluation.kind), key_variable_of(model, evaluation.kind)
+    update: dict[str, Any] = {"cases": {case_id: run.cases[case_id] for case_id in case_ids}}
+    update["cost_upper_usd"] = total_or_none(estimate.cost_upper_usd for _, estimate in estimates)
+    if shard.count > 1:
+        update |= {"id": f"{run.id}@{shard.index}of{shard.count}", "shard": str(shard)}
     if evaluation.judge is not None:
         judge_key = key_variable_of(evaluation.judge, evaluation.kinds[evaluation.judge.provider])
-        judge = PlannedJudge(model_id=evaluation.judge.id, key_variable=judge_key, calls=estimates[-1][1].calls)
-    if component.program is not None:
-        environment = environment_of_program(component.name)
-        key_variable = program.VARIABLES if component.program.variables else key_variable
-    return PlannedRun.view(
-        manifest,
-        id=f"{component.name}@{slug(model.id)}" + (f"@{shard.index}of{shard.count}" if shard.count > 1 else ""),
-        environment=environment,
-        key_variable=key_variable,
-        shard=str(shard) if shard.count > 1 else None,
-        cases={case_id: manifest.cases[case_id] for case_id in case_ids},
-        cost_upper_usd=total_or_none(estimate.cost_upper_usd for _, estimate in estimates),
-        baseline=evaluation.baseline,
-        judge=judge,
-    )
+        calls = estimates[-1][1].calls
+        update["judge"] = PlannedJudge(model_id=evaluation.judge.id, key_variable=judge_key, calls=calls)
+    return PlannedRun.view(run, **update)
 
 
 def packed(runs: Sequence[PlannedRun], minutes: Mapping[str, float], jobs: Jobs) -> list[PlannedJob]:

@@ -87,10 +87,7 @@ class ArrivedRun:
 
 
 def collect(request: CollectRequest) -> tuple[ci.Outcome, list[SkillEvaluatorError]]:
-    """Score the outputs of a plan's jobs, and write the records and outcome.json.
-
-    Return the outcome, and the errors of runs without a record and of components without a verdict.
-    """
+    """Score the outputs of a plan's jobs and write the records and outcome.json. Return the outcome and all errors."""
     plan, runs = _read_arrivals(request)
     is_drift = plan.event.trigger == "drift"
     scored, records, problems = _score_runs(runs, request)

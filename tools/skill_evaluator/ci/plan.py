@@ -71,10 +71,7 @@ class CiOptions(cli.ComponentsOption, cli.FixturesOption, cli.ConfigOption):
         return replace(component, version=self.version_of(skill, component.version, component.digests))
 
     def version_of(self, skill: str, version: str, digests: Mapping[str, str]) -> str:
-        """Return `version`. If it is generated, number it by the records here and on the `recorded` branches.
-
-        A component that declares no version has a generated one. It ends with the prompt's digest: `0.3.0+3af3d45f`.
-        """
+        """Return `version`. If it is generated, number it by the records here and on the `recorded` branches."""
         if not (self.recorded and is_generated(version)):
             return version
         repository, board = self.repository, self.components / skill / "leaderboard.json"

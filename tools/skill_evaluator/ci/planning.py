@@ -1,7 +1,5 @@
 """Plan the runs of a push or of a manual start: plan.json with every job, the reasons and the cost.
 
-A run with very many calls is split into shards. Each run has its own job unless there are very many runs.
-
 Planning makes no call and needs no key. The runs of a push depend on its version bump (base to head) and on the
 leaderboards, so the next push makes up for a lost run. A pull request that changes code, workflows or settings is
 refused, because the jobs have keys.
@@ -548,9 +546,23 @@ def decide_run(
     compared with the component at the base (`before`). If the base is not known either (after a force push), the
     component does not run.
     """
-    if recorded is not None:
-        return _decide_run_by_record(before, after, recorded)
     version = str(after.version)
+    if recorded is not None:
+        step = bump(recorded.version, version)
+        if step is Bump.SAME:
+            return False, f"{version} is recorded"
+        if step is Bump.LOWERED:
+            return False, f"{version} is below the recorded {recorded.version}"
+        if not needs_evaluation(step):
+            return False, f"{step} since the recorded {recorded.version}"
+        schema = after.schema and short_digest(after.schema)
+        recorded_schema = recorded.digests.get("schema")
+        schema_changed = None not in (recorded_schema, schema) and recorded_schema != schema
+        if schema_changed and not breaks_contract(recorded.version, version):
+            return False, f"the schema differs from that of the recorded {recorded.version}: bump the MAJOR version"
+        of_this_push = before is None or needs_evaluation(bump(before.version, version))
+        lost = "" if of_this_push else f" (no run of {version} is complete)"
+        return True, f"{step} {recorded.version} → {version}{lost}"
     if not base_known:
         return False, "no record of this model, and the base of this push is unknown; start it by hand"
     if before is not None and before.version is None:
@@ -563,26 +575,6 @@ def decide_run(
         return True, f"{step} {old} → {version}"
     change = "unchanged" if step is Bump.SAME else f"{step} {old} → {version}"
     return False, f"{change}; no record of this model yet: start it by hand to have one"
-
-
-def _decide_run_by_record(
-    before: ComponentVersion | None, after: ComponentVersion, recorded: RecordedRun
-) -> tuple[bool, str]:
-    version = str(after.version)
-    step = bump(recorded.version, version)
-    if step is Bump.SAME:
-        return False, f"{version} is recorded"
-    if step is Bump.LOWERED:
-        return False, f"{version} is below the recorded {recorded.version}"
-    if not needs_evaluation(step):
-        return False, f"{step} since the recorded {recorded.version}"
-    schema = after.schema and short_digest(after.schema)
-    recorded_schema = recorded.digests.get("schema")
-    schema_changed = None not in (recorded_schema, schema) and recorded_schema != schema
-    if schema_changed and not breaks_contract(recorded.version, version):
-        return False, f"the schema differs from that of the recorded {recorded.version}: bump the MAJOR version"
-    of_this_push = before is None or needs_evaluation(bump(before.version, version))
-    return True, f"{step} {recorded.version} → {version}{'' if of_this_push else f' (no run of {version} is complete)'}"
 
 
 def _decide_drift_run(version: str | None, recorded: RecordedRun | None) -> tuple[bool, str]:

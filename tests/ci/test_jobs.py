@@ -10,15 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.checks import check_of
 from skill_evaluator.ci.plan import PlannedBaseline, PlannedJob, PlannedRun, environment_of, outputs_of
-from skill_evaluator.ci.planning import (
-    PlannedEvaluation,
-    affordable,
-    capped,
-    packed,
-    planned_run,
-    shards_of,
-    with_limits,
-)
+from skill_evaluator.ci.planning import PlannedEvaluation, affordable, capped, packed, shards_of, whole_run, with_limits
 from skill_evaluator.errors import PlanError
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
@@ -57,7 +49,7 @@ def wanted(
     size = RunSize(replicates=replicates, seed=3)
     (run,) = new_runs(skill, each, [made], Path(), PROVIDERS, size)
     return PlannedEvaluation(
-        run=planned_run(run, PROVIDERS[made.provider]),
+        run=whole_run(run, PROVIDERS[made.provider]),
         model=made,
         kinds=PROVIDERS,
         cases={case.id: case for case in each},
@@ -144,7 +136,7 @@ def test_300_runs_share_60_jobs_of_one_model_each(skill: Component) -> None:
     assert len({job.id for job in jobs}) == 60
 
 
-def test_shards_of_different_models_share_a_job_only_with_the_same_key(skill: Component) -> None:
+def test_runs_of_different_models_share_a_job_only_with_the_same_key(skill: Component) -> None:
     jobs = plan_of(grid(skill, components=1), Jobs(max_jobs=4))
     assert {job.id for job in jobs} == {f"eval-{name}@{part}of2" for name in ("anthropic", "openai") for part in (1, 2)}
     assert {(job.environment, *job.keys) for job in jobs} == {
@@ -186,7 +178,7 @@ def test_two_runs_share_a_job_up_to_both_limits(skill: Component, max_calls: int
     assert len(plan_of(runs, Jobs(max_jobs=1, max_calls=max_calls), minutes)) == count
 
 
-def test_matrix_has_the_keys_and_shards_of_each_job(skill: Component) -> None:
+def test_matrix_has_the_keys_and_runs_of_each_job(skill: Component) -> None:
     judge = wanted(skill, {"id": "j", "provider": "google"}).model
     runs = shards_of([replace(wanted(skill), judge=judge), wanted(skill, "free/of:charge")], Jobs())
     plan = PLAN.model_copy(update={"runs": runs, "jobs": plan_of(runs, Jobs())})

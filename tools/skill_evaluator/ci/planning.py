@@ -336,7 +336,7 @@ def _evaluations(
         except SkillEvaluatorError as problem:
             skipped.append(OnModels(skill=component.name, models=[model.id], reason=str(problem)))
             continue
-        run = planned_run(new_run, configuration.kinds[model.provider])
+        run = whole_run(new_run, configuration.kinds[model.provider])
         if request.drift:
             seed = fresh_seed(archive, model.id, versions_patched_to(archive.entries, component.version), size.seed)
             run = run.model_copy(update={"seed": seed})
@@ -353,7 +353,7 @@ def _evaluations(
         yield evaluation
 
 
-def planned_run(new_run: ComponentRun, kind: ProviderKind) -> PlannedRun:
+def whole_run(new_run: ComponentRun, kind: ProviderKind) -> PlannedRun:
     """Return the planned run of all cases, without a baseline, a judge and the cost."""
     component, model = new_run.component, new_run.model
     environment, key_variable = environment_of(model, kind), key_variable_of(model, kind)

@@ -12,7 +12,7 @@ from skill_evaluator.judges.modes.regression import (
     read_answer,
 )
 from skill_evaluator.judges.modes.ship_rules import ShipRules
-from skill_evaluator.judges.prompting.judging import ORDERS, JudgeRecord, Order
+from skill_evaluator.judges.session import ORDERS, JudgeRecord, Order
 
 JUDGE = JudgeRecord(
     model_id="m", provider="replay", settings="s", served_models=[], planned=8, answered=8,

@@ -10,7 +10,7 @@ from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.calibration.agreement import label_results, probe_biases
 from skill_evaluator.judges.calibration.labels import LabelledPair, Labels, ScoredItem
 from skill_evaluator.judges.calibration.results import BiasResult, JudgeResult, LabelAgreement
-from skill_evaluator.judges.prompting.judging import StoredScore, StoredVerdict
+from skill_evaluator.judges.session import StoredScore, StoredVerdict
 
 RNG = np.random.default_rng(7)
 PEOPLE = RNG.integers(1, 6, 80).tolist()

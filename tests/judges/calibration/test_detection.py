@@ -15,8 +15,8 @@ from skill_evaluator.judges.calibration.results import (
     JudgeResult,
 )
 from skill_evaluator.judges.modes.regression import DimensionSummary, JudgeRegressions, PairResult
-from skill_evaluator.judges.prompting.judging import JudgeRunHead, NoUsableOutput
 from skill_evaluator.judges.prompting.questions import PromptIdentity
+from skill_evaluator.judges.session import JudgeRunHead, NoUsableOutput
 from skill_evaluator.judges.statistics import rate
 from skill_evaluator.library.config import JudgePolicy
 

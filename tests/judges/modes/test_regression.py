@@ -1,7 +1,6 @@
 """Findings of a regression judge, dimensions, rates, and the decision of the ship rules."""
 
 import json
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from skill_evaluator.judges.modes.regression import (
     regression_form,
 )
 from skill_evaluator.judges.modes.ship_rules import ShipRules, blocking_sentence, decide, dimensions_of
-from skill_evaluator.judges.prompting.judging import ORDERS, JudgeCalls
+from skill_evaluator.judges.session import ORDERS, JudgeCalls
 from skill_evaluator.judges.statistics import rate
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers.base import Completion
@@ -251,9 +250,9 @@ def test_pairs_with_a_broken_output_are_decided_but_in_no_rate() -> None:
             call = Call(f"{item.id}/{order}", 0)
             text = BROKEN if found is None else json.dumps(answer(found))
             answers[call] = Replicate(call=call, completion=Completion(text=text))
-    run: Any = SimpleNamespace(manifest=SimpleNamespace(replicates=1), model=Model(id="m", provider="replay"))
-    calls = JudgeCalls(run=run, answers=answers, record=JUDGE, stopped=None)
-    result = reduce_regressions(items, calls, ShipRules())
+    judge = Model(id="m", provider="replay")
+    calls = JudgeCalls(model=judge, replicates=1, outcomes=answers, record=JUDGE, failure=None)
+    result = reduce_regressions(items, calls, {item.id: ShipRules() for item in items})
     completeness = result.dimensions[1]
     assert (completeness.worse.value, completeness.worse.n, completeness.uncertain) == (1 / 3, 3, 1)
     assert {name: figure.value for name, figure in result.decisions.items()} == dict.fromkeys(result.decisions, 1 / 3)

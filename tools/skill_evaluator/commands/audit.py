@@ -9,7 +9,7 @@ from skill_evaluator.audit.page import print_audit, print_audit_runs, print_fami
 from skill_evaluator.audit.request import AuditReportRequest, AuditRunRequest, ScenariosCheckRequest
 from skill_evaluator.audit.results import report_audit
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USER_ERROR
-from skill_evaluator.judges.prompting.judging import JudgeRunSize
+from skill_evaluator.judges.session import JudgeRunSize
 from skill_evaluator.judges.workflows.drafting import draft_scenarios
 from skill_evaluator.judges.workflows.requests import ScenariosDraftRequest
 from skill_evaluator.reports.judge_results import print_drafted

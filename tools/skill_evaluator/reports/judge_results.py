@@ -16,7 +16,7 @@ from skill_evaluator.judges.modes.pairwise import PAIR, JudgePreferences, Pairwi
 from skill_evaluator.judges.modes.results import CascadeResult, PanelResult
 from skill_evaluator.judges.modes.run_outputs import PinReport, judged_words
 from skill_evaluator.judges.modes.scoring import JudgeScores, ScoreResults
-from skill_evaluator.judges.prompting.judging import Judged, JudgeRunSize, NoUsableOutput
+from skill_evaluator.judges.session import Judged, JudgeRunSize, NoUsableOutput
 from skill_evaluator.judges.statistics import Estimate, Trust, mean_within, rate
 from skill_evaluator.judges.workflows.drafting import DraftedCases
 from skill_evaluator.judges.workflows.judging import JudgedResults
@@ -65,7 +65,7 @@ def print_judged(judged: Judged | JudgeRunSize, form: Format, components: Path, 
             json=lambda: {**folder, **results.model_dump(mode="json")},
             page=lambda: pages.page_of("the judge run", [next(blocks), closing, *blocks]),  # below the heading
         )
-    for sentence in judged.stopped:
+    for sentence in judged.reasons:
         print(sentence, file=sys.stderr)
     print_resume_command(judged.again)
     return judged.code

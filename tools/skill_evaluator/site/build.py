@@ -22,8 +22,8 @@ from skill_evaluator.judges.modes.pairwise import PairwiseResults
 from skill_evaluator.judges.modes.regression import RegressionResults
 from skill_evaluator.judges.modes.results import RESULTS_VERSION
 from skill_evaluator.judges.modes.scoring import ScoreResults
-from skill_evaluator.judges.prompting.judging import JUDGING, RESULTS, JudgeMode, read_judge_run
 from skill_evaluator.judges.review.queue import queue_in, status_lines
+from skill_evaluator.judges.session import JUDGING, RESULTS, JudgeMode, read_judge_run
 from skill_evaluator.library import options as cli
 from skill_evaluator.library.cases import find_cases
 from skill_evaluator.library.components import load_component

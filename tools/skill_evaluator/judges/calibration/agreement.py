@@ -21,9 +21,17 @@ from skill_evaluator.judges.calibration.labels import (
 from skill_evaluator.judges.modes import regression
 from skill_evaluator.judges.modes.pairwise import OVERALL
 from skill_evaluator.judges.modes.ship_rules import NONE, SEVERITIES
-from skill_evaluator.judges.prompting import judging
 from skill_evaluator.judges.prompting.criteria import family_of
 from skill_evaluator.judges.prompting.questions import PromptIdentity
+from skill_evaluator.judges.session import (
+    ORDERS,
+    JudgeRecord,
+    NoUsableOutput,
+    StoredLine,
+    StoredScore,
+    StoredVerdict,
+    no_usable_output,
+)
 from skill_evaluator.library.config import JudgePolicy
 from skill_evaluator.library.rubrics import SCALES
 from skill_evaluator.stats import by_key, mean_or_none
@@ -45,7 +53,7 @@ _WINNERS: Mapping[str | None, int | str] = {_WORSE: 1, "same": "tie", "candidate
 
 def label_results(
     labels: Labels,
-    verdicts: Sequence[judging.StoredLine],
+    verdicts: Sequence[StoredLine],
     bar: float = statistics.BAR,
     scales: Mapping[str, int] = MappingProxyType({}),
     families: Mapping[str, str] = MappingProxyType({}),
@@ -75,13 +83,12 @@ def label_results(
     return rows
 
 
-def _unusable_judge(lines: Sequence[judging.StoredLine]) -> judging.NoUsableOutput | None:
-    texts = (one.text for one in lines if isinstance(one, judging.StoredVerdict) and one.text)
+def _unusable_judge(lines: Sequence[StoredLine]) -> NoUsableOutput | None:
+    texts = (one.text for one in lines if isinstance(one, StoredVerdict) and one.text)
     read = [
-        one.score if isinstance(one, judging.StoredScore) else one.winner or any(one.criteria.values()) or None
-        for one in lines
+        one.score if isinstance(one, StoredScore) else one.winner or any(one.criteria.values()) or None for one in lines
     ]
-    return judging.no_usable_output(["wrong_format"] * read.count(None), texts)
+    return no_usable_output(["wrong_format"] * read.count(None), texts)
 
 
 def _highest_score(criterion: str, units: Sequence[Unit], declared: int | None, file: Path, judge: str) -> int:
@@ -201,7 +208,7 @@ def _preference(unit: Unit, output: int) -> float:
 
 def _win_share(winner: object, output: int) -> float:
     """Return 1 if the output (1 or 2) is the winner, 0 if it loses, and 0.5 for a tie or if there is no winner."""
-    return float(winner == output) if winner in judging.ORDERS else 0.5
+    return float(winner == output) if winner in ORDERS else 0.5
 
 
 def score_biases(
@@ -265,7 +272,7 @@ def _worse_output(pair: LabelledPair) -> int:
 
 
 def probe_biases(
-    names: Iterable[str], labels: Labels, verdicts: Sequence[judging.StoredLine], scales: Mapping[str, int]
+    names: Iterable[str], labels: Labels, verdicts: Sequence[StoredLine], scales: Mapping[str, int]
 ) -> list[results.BiasResult]:
     """Return the bias that each probe causes in a judge's verdicts. `scales`: the highest score by criterion."""
     rows = []
@@ -409,7 +416,7 @@ def alerts_of(
 
 
 def _measured_errors(
-    judge: judging.JudgeRecord, prompts: Sequence[PromptIdentity], calibration: results.JudgeCalibration | None
+    judge: JudgeRecord, prompts: Sequence[PromptIdentity], calibration: results.JudgeCalibration | None
 ) -> tuple[Mapping[str, results.DimensionDetection], str]:
     """Return the results of the judge's corruption test by dimension, and a text that explains missing dimensions."""
     if calibration is None or calibration.judging is None:

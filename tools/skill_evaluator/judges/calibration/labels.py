@@ -15,8 +15,8 @@ from skill_evaluator.identifiers import Label
 from skill_evaluator.judges.calibration.results import LabelMode
 from skill_evaluator.judges.modes.pairwise import OVERALL
 from skill_evaluator.judges.modes.ship_rules import Finding, Impact
-from skill_evaluator.judges.prompting.judging import ORDERS, Level, StoredLine, StoredScore, StoredVerdict, Winner
 from skill_evaluator.judges.prompting.questions import ItemT
+from skill_evaluator.judges.session import ORDERS, Level, StoredLine, StoredScore, StoredVerdict, Winner
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted
 

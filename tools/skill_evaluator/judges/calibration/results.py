@@ -8,7 +8,7 @@ from pydantic import Field, NonNegativeInt
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
 from skill_evaluator.files import FrozenModel, read_json, validated
 from skill_evaluator.identifiers import Label
-from skill_evaluator.judges.prompting.judging import JudgeRecord, JudgeRunHead, NoUsableOutput
+from skill_evaluator.judges.session import JudgeRecord, JudgeRunHead, NoUsableOutput
 from skill_evaluator.judges.statistics import Estimate, Trust, corrected_rate, rate
 from skill_evaluator.library.config import Settings
 from skill_evaluator.library.reading import ConfinedFolder

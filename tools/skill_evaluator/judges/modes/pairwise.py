@@ -14,9 +14,9 @@ from skill_evaluator.identifiers import Label, Share
 from skill_evaluator.judges.modes.results import NO_FIGURE, JudgeFigures, Judgement, ModeResults
 from skill_evaluator.judges.prompting import questions
 from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text, mitigations_of
-from skill_evaluator.judges.prompting.judging import ORDERS, JudgeCalls, Order, StoredVerdict
 from skill_evaluator.judges.prompting.questions import Form
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement
+from skill_evaluator.judges.session import ORDERS, JudgeCalls, Order, StoredVerdict
 from skill_evaluator.judges.statistics import Estimate, mean_within, own_noise, position_bias
 from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.providers.base import Request
@@ -207,7 +207,7 @@ def judge_match(match: PairMatch, criteria: Sequence[Criterion], calls: JudgeCal
     """Read a judge's verdicts on a match of two outputs, in both orders and all replicates."""
     texts = [text for text in (*(match.item.texts[name] for name in match.names), match.item.input) if text]
     judgements = []
-    for replicate in range(calls.run.manifest.replicates):
+    for replicate in range(calls.replicates):
         first, second = (
             read_order(calls.output(f"{match.id}/{order}", replicate), criteria, texts, order) for order in ORDERS
         )
@@ -267,7 +267,7 @@ def combine(criterion: str, replicate: int, orders: list[OrderJudgement]) -> Pai
     )
 
 
-def reduce_matches(matches: Sequence[PairMatch], criteria: Sequence[Criterion], calls: JudgeCalls) -> JudgePreferences:
+def reduce_matches(matches: Sequence[PairMatch], calls: JudgeCalls, criteria: Sequence[Criterion]) -> JudgePreferences:
     """Read one judge's verdicts on the matches of two outputs, and compute the figures of each criterion."""
     results = [judge_match(match, criteria, calls) for match in matches]
     orders = [order for one in results for part in one.judgements if part.criterion == OVERALL for order in part.orders]

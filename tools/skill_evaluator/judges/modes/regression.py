@@ -16,9 +16,9 @@ from skill_evaluator.identifiers import Label, ModelId, RunId, Share
 from skill_evaluator.judges.modes import ship_rules
 from skill_evaluator.judges.modes.results import NO_FIGURE, RESULTS_VERSION, JudgeFigures, ModeResults
 from skill_evaluator.judges.prompting import questions
-from skill_evaluator.judges.prompting.judging import ORDERS, JudgeCalls, JudgeText, Order
 from skill_evaluator.judges.prompting.questions import Form
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, last_valid_verdict, shows_difference
+from skill_evaluator.judges.session import ORDERS, JudgeCalls, JudgeText, Order
 from skill_evaluator.judges.statistics import Estimate, difference, mean_within, rate, repeatability
 from skill_evaluator.providers.base import Request
 from skill_evaluator.stats import ALPHA, benjamini_hochberg, by_key
@@ -72,7 +72,7 @@ class RegressionItem(questions.JudgedItem):
         return line
 
 
-def rules_for(item: RegressionItem, rules: ship_rules.ShipRules) -> ship_rules.ShipRules:
+def rules_of_item(item: RegressionItem, rules: ship_rules.ShipRules) -> ship_rules.ShipRules:
     """Return the rules with the dimensions that an item names, else `rules`. Raise JudgeError for an invalid name."""
     if not any(name.strip() for name in item.regression_dimensions):
         return rules
@@ -84,8 +84,10 @@ def rules_for(item: RegressionItem, rules: ship_rules.ShipRules) -> ship_rules.S
 
 
 def pair_questions(item: RegressionItem, rules: ship_rules.ShipRules, seed: int) -> list[Request]:
-    """Return a question on a pair for each order of its outputs; none if the outputs are identical."""
-    rules = rules_for(item, rules)
+    """Return a question on a pair for each order of its outputs; none if the outputs are identical.
+
+    `rules` have the item's dimensions.
+    """
     prompt, form = questions.load_prompt(PROMPT), regression_form(rules.dimensions)
     system = questions.fill(prompt.instructions, _instructions(rules, form))
     outputs = {"baseline": item.baseline_output, "candidate": item.candidate_output}
@@ -529,15 +531,15 @@ def _majority_finding(findings: Sequence[DimensionFinding]) -> tuple[ship_rules.
 
 
 def reduce_regressions(
-    items: Sequence[RegressionItem], calls: JudgeCalls, rules: ship_rules.ShipRules
+    items: Sequence[RegressionItem], calls: JudgeCalls, rules: Mapping[str, ship_rules.ShipRules]
 ) -> JudgeRegressions:
-    """Read one judge's verdicts on pairs, and compute the figures of each dimension."""
+    """Read one judge's verdicts on pairs, and compute the figures of each dimension. `rules`: by item id."""
     results, blocking = list[PairResult](), dict[str, bool]()
     for item in items:
-        item_rules = rules_for(item, rules)
+        item_rules = rules[item.id]
         answers = [
             read_answer(calls.output(f"{item.id}/{order}", replicate), item, item_rules, order, replicate)
-            for replicate in range(calls.run.manifest.replicates)
+            for replicate in range(calls.replicates)
             for order in item.orders
         ]
         results.append(combine_orders(item, answers, item_rules))
@@ -552,7 +554,7 @@ def reduce_regressions(
     severities = [result.regression_severity or ship_rules.NONE for result in compared]
     return JudgeRegressions(
         judge=calls.record,
-        declared_strong=calls.run.model.judge == "strong",
+        declared_strong=calls.model.judge == "strong",
         ship_decision=most_careful([result.ship_decision for result in results]),
         decisions={} if unusable else {name: rate(decided.count(name), len(decided)) for name in DECISIONS},
         undecided=[result.ship_decision for result in results].count(None),

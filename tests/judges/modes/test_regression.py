@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import ConfigError
+from skill_evaluator.judges.judge_run import ORDERS, JudgeCalls
 from skill_evaluator.judges.modes.regression import (
     DimensionSummary,
     JudgeRegressions,
@@ -17,7 +18,6 @@ from skill_evaluator.judges.modes.regression import (
     regression_form,
 )
 from skill_evaluator.judges.modes.ship_rules import ShipRules, blocking_sentence, decide, dimensions_of
-from skill_evaluator.judges.session import ORDERS, JudgeCalls
 from skill_evaluator.judges.statistics import rate
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers.base import Completion
@@ -257,7 +257,7 @@ def test_pairs_with_a_broken_output_are_decided_but_in_no_rate() -> None:
     assert (completeness.worse.value, completeness.worse.n, completeness.uncertain) == (1 / 3, 3, 1)
     assert {name: figure.value for name, figure in result.decisions.items()} == dict.fromkeys(result.decisions, 1 / 3)
     assert (result.flips.value, result.severity) == (1 / 3, {"none": 2, "low": 0, "medium": 0, "high": 1})
-    assert (result.unscored, result.lean.n) == ({"not_json": 2}, 3)
+    assert (result.outputs.unscored, result.lean.n) == ({"not_json": 2}, 3)
     decided = [pair.ship_decision for pair in result.pairs]
     assert decided == ["block", "ship", "review_required", "block", "review_required"]
 

@@ -76,14 +76,11 @@ def panel_preferences(judges: Sequence[JudgePreferences], criteria: Sequence[str
 
 
 def panel_regressions(
-    judges: Sequence[JudgeRegressions], rules: Mapping[str, ShipRules], weights: Weights
+    judges: Sequence[JudgeRegressions], rules_by_item: Mapping[str, ShipRules], weights: Weights
 ) -> PanelResult:
-    """Combine the verdicts by majority in each dimension. A pair ships only if every judge lets it ship.
-
-    `rules` has the rules of each item by its id.
-    """
+    """Combine the verdicts by majority in each dimension. A pair ships only if every judge lets it ship."""
     results_by_item = _results_by_item(judges, [judge.pairs for judge in judges])
-    decisions = [_decide(results, rules, weights) for results in results_by_item]
+    decisions = [_decide(results, rules_by_item, weights) for results in results_by_item]
     decided = [decision.verdict for decision in decisions if decision.verdict is not None]
     figures: dict[str, Estimate] = {name: rate(decided.count(name), len(decided)) for name in DECISIONS}
     return _panel_result(judges, decisions, weights, figures)

@@ -9,11 +9,11 @@ from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import Label, Share
+from skill_evaluator.judges.judge_run import JudgeCalls, JudgeText, StoredScore
 from skill_evaluator.judges.modes.results import JudgeFigures, Judgement, ModeResults
 from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text
 from skill_evaluator.judges.prompting.questions import Form, OutputItem, load_prompt, mark_of
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement
-from skill_evaluator.judges.session import JudgeCalls, JudgeText, StoredScore
 from skill_evaluator.judges.statistics import Estimate, mean_within, repeatability, spearman
 from skill_evaluator.library.rubrics import Criterion, MethodName
 from skill_evaluator.providers.base import Request

@@ -24,13 +24,13 @@ from skill_evaluator.errors import JudgeError, StorageError
 from skill_evaluator.files import LinesWriter, ModelT, StrictModel, locked, read_checked, read_lines, replace_text
 from skill_evaluator.identifiers import Label, Timestamp
 from skill_evaluator.judges.calibration.labels import LabelledPair, LabelLine, RegressionLabel, ScoredItem, read_labels
+from skill_evaluator.judges.judge_run import Order
 from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, JudgePreferences, PairItem, PairMatch, matches_of
 from skill_evaluator.judges.modes.regression import JudgeRegressions, RegressionItem, rules_of_item
 from skill_evaluator.judges.modes.results import Decision
 from skill_evaluator.judges.modes.scoring import JudgeScores
 from skill_evaluator.judges.modes.ship_rules import IMPACTS, Impact, ShipRules, dimensions_of
 from skill_evaluator.judges.prompting.questions import JudgedItem, OutputItem, read_items
-from skill_evaluator.judges.session import Order
 from skill_evaluator.library.rubrics import USUAL_THRESHOLD, Criterion
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import canonical_json, counted, digest, listed, marked_differences, nearest

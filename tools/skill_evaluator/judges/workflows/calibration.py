@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges import session
+from skill_evaluator.judges import judge_run
 from skill_evaluator.judges.calibration import agreement
 from skill_evaluator.judges.calibration.corruption import CorruptedPair, corrupt
 from skill_evaluator.judges.calibration.labels import (
@@ -18,6 +18,7 @@ from skill_evaluator.judges.calibration.labels import (
     read_verdicts,
 )
 from skill_evaluator.judges.calibration.results import JudgeCalibration, JudgeResult, SentenceErrors
+from skill_evaluator.judges.judge_run import JudgeCalls, Judged, JudgeRunSize, JudgeSession, JudgeTask, StoredLine
 from skill_evaluator.judges.modes import pairwise, regression, scoring
 from skill_evaluator.judges.modes import sentences as judged_sentences
 from skill_evaluator.judges.modes.sentences import SentencesItem, SentencesJudge, Vote, votes_on
@@ -38,7 +39,7 @@ _CALLS_NOTE = "at most: a sentence that the judge denies is judged up to twice m
 _MIN_SENTENCE_LABELS = 30  # fewer labels give no useful error rate of one sentence
 
 
-def calibrate(request: CalibrateRequest, watch: Watch | None) -> session.Judged | session.JudgeRunSize:
+def calibrate(request: CalibrateRequest, watch: Watch | None) -> Judged | JudgeRunSize:
     """Measure judges against human labels, or return the size in a dry run. Raise JudgeError or ConfigError."""
     if request.labels is None:
         raise JudgeError("--labels FILE is required: the file of human labels")
@@ -47,10 +48,10 @@ def calibrate(request: CalibrateRequest, watch: Watch | None) -> session.Judged 
     if request.judges:
         if stored:
             raise JudgeError("--verdicts and --batch read stored results and cannot be combined with --judge")
-        judge_session = session.JudgeSession.of(request, watch)
+        session = JudgeSession.of(request, watch)
         if labels.of(SentenceLabel):
-            return _calibrate_sentences(request, judge_session, labels)
-        return _calibrate_by_rubric(request, judge_session, labels)
+            return _calibrate_sentences(request, session, labels)
+        return _calibrate_by_rubric(request, session, labels)
     if request.probes or request.corrupt:
         raise JudgeError("--probe and --corrupt require --judge ID")
     if not stored:
@@ -63,7 +64,7 @@ def calibrate(request: CalibrateRequest, watch: Watch | None) -> session.Judged 
         batch = regression.read_regressions(request.batch)
         results += [agreement.batch_result(judge, labels, request.bar) for judge in batch.judges]
     calibration = JudgeCalibration(bar=request.bar, judges=results)
-    return session.Judged(results=calibration, folder=request.out)
+    return Judged(results=calibration, folder=request.out)
 
 
 def _rubric(request: CalibrateRequest) -> Rubric | None:
@@ -77,7 +78,7 @@ def _scale_ends(rubric: Rubric | NamedRubric | None) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CalibrationTask(session.JudgeTask):
+class CalibrationTask(JudgeTask):
     """The questions of `judge calibrate`, on labelled items and on corrupted pairs."""
 
     labels: Labels
@@ -153,18 +154,16 @@ def _corrupted_pairs(request: CalibrateRequest, labels: Labels) -> list[Corrupte
     return corrupted
 
 
-def _calibrate_by_rubric(
-    request: CalibrateRequest, judge_session: session.JudgeSession, labels: Labels
-) -> session.Judged | session.JudgeRunSize:
+def _calibrate_by_rubric(request: CalibrateRequest, session: JudgeSession, labels: Labels) -> Judged | JudgeRunSize:
     if request.rubric is None and (request.probes or not request.corrupt):
         option, alternative = ("--probe", "") if request.probes else ("--judge", " or --corrupt N")
         raise JudgeError(f"{option} requires --rubric FILE{alternative}")
     task = _make_task(request, labels)
     if request.dry_run:
-        return judge_session.size(task)
-    judged = judge_session.ask(task)
-    families, scales = families_of(judge_session.configuration.models), _scale_ends(task.named_rubric)
-    results, lines = list[JudgeResult](), list[session.StoredLine]()
+        return session.size(task)
+    judged = session.ask(task)
+    families, scales = families_of(session.configuration.models), _scale_ends(task.named_rubric)
+    results, lines = list[JudgeResult](), list[StoredLine]()
     for calls in judged.calls:
         verdicts, fields = _read_outputs(task, calls)
         measured = agreement.label_results(task.labels, verdicts, request.bar, scales, families)
@@ -173,18 +172,18 @@ def _calibrate_by_rubric(
         results.append(result.model_copy(update={**fields, "biases": biases}))
         lines += verdicts
     ids = {line.id for line in task.labels.lines}  # verdicts on probed items are not stored
-    file_names = {session.StoredScore: scoring.SCORES, session.StoredVerdict: pairwise.VERDICTS}
+    file_names = {judge_run.StoredScore: scoring.SCORES, judge_run.StoredVerdict: pairwise.VERDICTS}
     by_file = by_key((file_names[type(line)], line) for line in lines if line.id in ids)
     for name, file_lines in {**by_file, **({CORRUPTED: task.corrupted} if task.corrupted else {})}.items():
-        session.write_lines(judged.folder / name, file_lines)
+        judge_run.write_lines(judged.folder / name, file_lines)
     calibration = JudgeCalibration(bar=request.bar, judging=judged.judging, judges=results)
-    session.write_papers(judged.folder, task, calibration)
+    judge_run.write_papers(judged.folder, task, calibration)
     return replace(judged, results=calibration)
 
 
-def _read_outputs(task: CalibrationTask, calls: session.JudgeCalls) -> tuple[list[session.StoredLine], dict[str, Any]]:
+def _read_outputs(task: CalibrationTask, calls: JudgeCalls) -> tuple[list[StoredLine], dict[str, Any]]:
     """Return a judge's verdicts on items, and the fields `record`, `detection` and `unusable` of its `JudgeResult`."""
-    verdicts, detection, unusable = list[session.StoredLine](), None, []
+    verdicts, detection, unusable = list[StoredLine](), None, []
     if task.named_rubric is not None and task.matches:
         preferences = pairwise.reduce_matches(task.matches, calls, task.named_rubric.criteria)
         verdicts += pairwise.verdicts_of(preferences)
@@ -201,31 +200,29 @@ def _read_outputs(task: CalibrationTask, calls: session.JudgeCalls) -> tuple[lis
     return verdicts, {"record": calls.record, "detection": detection, "unusable": next(filter(None, unusable), None)}
 
 
-def _calibrate_sentences(
-    request: CalibrateRequest, judge_session: session.JudgeSession, labels: Labels
-) -> session.Judged | session.JudgeRunSize:
-    if len(judge_session.models) > 1 or request.rubric or request.corrupt or request.probes or request.replicates > 1:
+def _calibrate_sentences(request: CalibrateRequest, session: JudgeSession, labels: Labels) -> Judged | JudgeRunSize:
+    if len(session.models) > 1 or request.rubric or request.corrupt or request.probes or request.replicates > 1:
         raise JudgeError("labels with a `sentence` require one --judge ID; omit --rubric, --corrupt, --probe and -n")
     items = _sentence_items(labels)
     task = _sentence_task(items, request.seed)
     if request.dry_run:
-        return replace(judge_session, request=replace(request, replicates=judged_sentences.MAX_VOTES)).size(task)
-    judge_run, folder, (model,) = judge_session.begin(task)
-    judge = SentencesJudge(model=model, judged_run=judge_run.id, seed=judge_run.seed, folder=folder / session.RUNS)
-    calls = judged_sentences.ask_sentences(list(items.values()), judge, judge_session)
+        return replace(session, request=replace(request, replicates=judged_sentences.MAX_VOTES)).size(task)
+    begun, folder, (model,) = session.begin(task)
+    judge = SentencesJudge(model=model, judged_run=begun.id, seed=begun.seed, folder=folder / judge_run.RUNS)
+    calls = judged_sentences.ask_sentences(list(items.values()), judge, session)
     votes = {
         (output_id, sentence): vote
         for output_id, item in items.items()
-        for sentence, vote in votes_on(item, calls.answered, judge_run.seed).verdicts.items()
+        for sentence, vote in votes_on(item, calls.answered, begun.seed).verdicts.items()
     }
-    result = sentence_result(model.id, labels, votes, session.texts_of(calls.answered.values()), request.bar)
-    result = result.model_copy(update={"record": calls.record(model, judge_session)})
-    head = judge_run.head(task.rubric_file)
+    result = sentence_result(model.id, labels, votes, judge_run.texts_of(calls.answered.values()), request.bar)
+    result = result.model_copy(update={"record": calls.record(model, session)})
+    head = begun.head(task.rubric_file)
     calibration = JudgeCalibration(bar=request.bar, judging=head, judges=[result])
-    session.write_papers(folder, task, calibration)
+    judge_run.write_papers(folder, task, calibration)
     reasons = [] if calls.stopped is None else [f"{model.id} stopped: {calls.stopped}"]
-    again = session.resume_command(request, judge_run.mode, folder, reasons) if reasons else []
-    return session.Judged(folder=folder, judging=head, results=calibration, reasons=reasons, again=again)
+    again = judge_run.resume_command(request, begun.mode, folder, reasons) if reasons else []
+    return Judged(folder=folder, judging=head, results=calibration, reasons=reasons, again=again)
 
 
 def _sentence_items(labels: Labels) -> dict[str, SentencesItem]:
@@ -239,9 +236,9 @@ def _sentence_items(labels: Labels) -> dict[str, SentencesItem]:
     return items
 
 
-def _sentence_task(items: Mapping[str, SentencesItem], seed: int) -> session.JudgeTask:
+def _sentence_task(items: Mapping[str, SentencesItem], seed: int) -> JudgeTask:
     sentences = list(dict.fromkeys(sentence for item in items.values() for sentence in item.sentences))
-    return session.JudgeTask(
+    return JudgeTask(
         mode="calibrate",
         rubric_digest=digest(canonical_json(sentences)),
         criteria=["sentences"],
@@ -263,7 +260,7 @@ def sentence_result(
     errors = {sentence: _sentence_errors(part) for sentence, part in verdicts.items()}
     reasons: Mapping[str, UnscoredReason] = {reason: reason for reason in get_args(UnscoredReason)}
     unscored = [None if vote.holds is not None else reasons.get(vote.ground, "not_answered") for _, vote in labelled]
-    unusable = session.no_usable_output(unscored, texts)
+    unusable = judge_run.no_usable_output(unscored, texts)
     units = [Unit(people=[label.human], requests=[[vote.holds]], verdict=vote.holds) for label, vote in labelled]
     return JudgeResult(
         judge=judge,

@@ -24,17 +24,10 @@ from skill_evaluator.errors import (
 )
 from skill_evaluator.files import FrozenModel, first_problem, replace_text
 from skill_evaluator.identifiers import NAME_RULE, is_component_name
+from skill_evaluator.judges import judge_run
+from skill_evaluator.judges.judge_run import JudgeMode, JudgeRunSize, JudgeSession, JudgeTask
 from skill_evaluator.judges.prompting.questions import Form, load_prompt, mark_of
 from skill_evaluator.judges.prompting.reading import Unscored, last_valid_verdict, text_of
-from skill_evaluator.judges.session import (
-    JUDGING,
-    RUNS,
-    JudgeMode,
-    JudgeRunSize,
-    JudgeSession,
-    JudgeTask,
-    read_judge_run,
-)
 from skill_evaluator.judges.workflows import requests
 from skill_evaluator.library.case_table import files_of, place_of_new, write_cases
 from skill_evaluator.library.cases import Case, cases_of_table, read_cases
@@ -262,10 +255,10 @@ def draft_cases(request: requests.CasesDraftRequest, watch: Watch | None = None)
 def _killed_run(session: JudgeSession, task: JudgeTask) -> Path | None:
     """Return the folder of an unfinished judge run with the same questions, or None if there is none."""
     planned = session.planned(task)
-    for path in session.request.out.glob(f"*/{JUDGING}"):
+    for path in session.request.out.glob(f"*/{judge_run.JUDGING}"):
         with suppress(JudgeError):
-            earlier = read_judge_run(path.parent)
-            answered = [len(answered_calls(folder)) for folder in (path.parent / RUNS).glob("*")]
+            earlier = judge_run.read_judge_run(path.parent)
+            answered = [len(answered_calls(folder)) for folder in (path.parent / judge_run.RUNS).glob("*")]
             if earlier.mode == "cases" and 0 < sum(answered) < len(task.items) and not planned.changes_since(earlier):
                 return path.parent
     return None

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from skill_evaluator.errors import JudgeError
+from skill_evaluator.judges import judge_run
 from skill_evaluator.judges.calibration.agreement import alerts_of
 from skill_evaluator.judges.calibration.results import read_calibration
+from skill_evaluator.judges.judge_run import JudgeCalls, Judged, JudgeRunSize, JudgeSession, JudgeTask
 from skill_evaluator.judges.modes import pairwise, panel, regression, scoring
 from skill_evaluator.judges.modes.regression import RegressionItem, RegressionResults
 from skill_evaluator.judges.modes.results import PEOPLE, CascadeResult, CascadeStage, Decision
@@ -23,18 +25,6 @@ from skill_evaluator.judges.modes.ship_rules import ShipRules, blocking_sentence
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, family_warnings, mitigations_of
 from skill_evaluator.judges.prompting.questions import OutputItem, load_prompt, read_items
 from skill_evaluator.judges.review import queue as review
-from skill_evaluator.judges.session import (
-    RESULTS,
-    JudgeCalls,
-    Judged,
-    JudgeRunSize,
-    JudgeSession,
-    JudgeTask,
-    find_judge_run,
-    resume_command,
-    write_lines,
-    write_papers,
-)
 from skill_evaluator.judges.workflows.requests import JudgedRequest, PairwiseRequest, RegressionRequest, ScoreRequest
 from skill_evaluator.library.config import Policy, load_settings
 from skill_evaluator.library.rubrics import MethodName, load_rubric
@@ -102,8 +92,8 @@ def _judge_outputs(request: ScoreRequest, session: JudgeSession) -> Judged | Jud
     weights = settings.policy.judge.panel.weights
     joint = panel.panel_scores(judges, criteria, weights) if len(judged.calls) > 1 else None
     results = scoring.ScoreResults.view(judged, left_out=left_out, judges=judges, panel=joint, cascade=cascade)
-    write_papers(judged.folder, task, results)
-    write_lines(judged.folder / scoring.SCORES, (line for one in judges for line in scoring.scores_of(one)))
+    judge_run.write_papers(judged.folder, task, results)
+    judge_run.write_lines(judged.folder / scoring.SCORES, (line for one in judges for line in scoring.scores_of(one)))
     items = (review.scored_item(output, criteria, results.judging.id) for output in outputs)
     return _queue(replace(judged, results=results), request, items, decisions)
 
@@ -136,8 +126,10 @@ def _judge_matches(request: PairwiseRequest, session: JudgeSession) -> Judged | 
     weights = session.configuration.settings.policy.judge.panel.weights
     joint = panel.panel_preferences(judges, [*names, pairwise.OVERALL], weights) if len(judged.calls) > 1 else None
     results = pairwise.PairwiseResults.view(judged, judges=judges, panel=joint, cascade=cascade)
-    write_papers(judged.folder, task, results)
-    write_lines(judged.folder / pairwise.VERDICTS, (line for one in judges for line in pairwise.verdicts_of(one)))
+    judge_run.write_papers(judged.folder, task, results)
+    judge_run.write_lines(
+        judged.folder / pairwise.VERDICTS, (line for one in judges for line in pairwise.verdicts_of(one))
+    )
     items = (review.paired_item(match, criteria, results.judging.id) for match in matches)
     return _queue(replace(judged, results=results), request, items, decisions)
 
@@ -152,7 +144,7 @@ def _judge_regressions(request: RegressionRequest, session: JudgeSession) -> Jud
     calibration, earlier = read_calibration(request.config, settings), _read_earlier(request, session)
     if request.dry_run:
         return session.size(task)
-    reduce = partial(regression.reduce_regressions, rules=pair_rules)
+    reduce = partial(regression.reduce_regressions, rules_by_item=pair_rules)
     decide = partial(review.decisions_on_regressions, high_stakes=rules.high_stakes)
     judged, judges, decisions, cascade = _call_judges(task, request, session, pairs, reduce, decide)
     if not judges:
@@ -176,7 +168,7 @@ def _judge_regressions(request: RegressionRequest, session: JudgeSession) -> Jud
         alerts=[] if cascade else alerts_of(judges, prompts, policy, calibration),
         changes=[] if earlier is None else regression.rate_changes(judges, earlier.judges),
     )
-    write_papers(judged.folder, task, results)
+    judge_run.write_papers(judged.folder, task, results)
     items = (review.regression_item(pair, pair_rules[pair.id], results.judging.id) for pair in pairs)
     return _queue(replace(judged, results=results), request, items, decisions)
 
@@ -249,7 +241,7 @@ def _call_judges(
     open_units = [
         (unit, decision.item)
         for unit, decision in zip(units, cheap, strict=True)
-        if unit.id in questions and not _is_settled(decision)
+        if unit.id in questions and not _SETTLED.issuperset(decision.reasons)
     ]
     if open_units:
         items = {item for _, item in open_units}
@@ -265,14 +257,10 @@ def _call_judges(
         last = strong_session.ask(open_task, first.folder / STRONG)
         judges += [reduce([unit for unit, _ in open_units], calls) for calls in last.calls]
         strong = decide(judges[1:])
-        again = resume_command(request, task.mode, first.folder, last.reasons) if last.again else []
+        again = judge_run.resume_command(request, task.mode, first.folder, last.reasons) if last.again else []
         first = replace(first, reasons=last.reasons, again=again)
     cascade = _cascade_result((cheap_model.id, strong_model.id), cheap, strong)
     return first, judges, cascade.decisions, cascade
-
-
-def _is_settled(decision: Decision) -> bool:
-    return set(decision.reasons) <= _SETTLED
 
 
 def _cascade_result(ids: Sequence[str], cheap: Sequence[Decision], strong: Sequence[Decision]) -> CascadeResult:
@@ -285,7 +273,7 @@ def _cascade_result(ids: Sequence[str], cheap: Sequence[Decision], strong: Seque
     decisions = []
     for by, decision in last.values():
         verdict = decision.verdict
-        if not _is_settled(decision):
+        if not _SETTLED.issuperset(decision.reasons):
             verdict = "review_required" if verdict == "ship" else verdict if isinstance(verdict, str) else None
             by = PEOPLE
         decisions.append(decision.model_copy(update={"by": by, "verdict": verdict}))
@@ -335,7 +323,7 @@ def _writer_warnings(session: JudgeSession, rubric: NamedRubric, writers: Sequen
 
 def _regression_warnings(pairs: Sequence[RegressionItem], session: JudgeSession) -> list[str]:
     same_family = session.configuration.settings.policy.judge.panel.same_family
-    writers = [writer for pair in pairs for writer in pair.writers]
+    writers = [model for pair in pairs for model in (pair.baseline_model, pair.candidate_model)]
     refuse = len(session.request.judges) > 1 and same_family == "refuse"
     demand = f"policy.judge.panel has same_family: {same_family}, so that a panel requires another family"
     undeclared = [
@@ -355,7 +343,7 @@ def _read_earlier(request: RegressionRequest, session: JudgeSession) -> Regressi
         raise JudgeError("--against cannot be combined with a cascade; use --judge")
     path = Path(request.against)
     if not path.is_file():
-        path = find_judge_run(request.against, request.out, "regression") / RESULTS
+        path = judge_run.find_judge_run(request.against, request.out, "regression") / judge_run.RESULTS
         if not path.exists():
             raise JudgeError(f"--against {request.against}: {path} does not exist; complete that judge run first")
     earlier = regression.read_regressions(path)

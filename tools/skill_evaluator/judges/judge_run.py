@@ -113,10 +113,7 @@ class NoUsableOutput(FrozenModel):
 
 
 def no_usable_output(unscored: Sequence[UnscoredReason | None], texts: Iterable[str]) -> NoUsableOutput | None:
-    """If all verdicts of a judge are unusable, return the reasons and the start of an output, else None.
-
-    `unscored` has an entry for each verdict: the reason why the verdict is unusable, or None. `texts` are the outputs.
-    """
+    """If all verdicts of a judge are unusable, return the reasons and the start of an output, else None."""
     reasons = [reason for reason in unscored if reason is not None]
     if not reasons or len(reasons) < len(unscored):
         return None
@@ -366,14 +363,11 @@ def resume_command(request: JudgeRequest, mode: JudgeMode, folder: Path, reasons
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSession(Session):
-    """The session that calls the judges of a command (`models`), with the options of the command.
-
-    In a `cascade`, the second judge is called only for the items on which the first is in doubt.
-    """
+    """The session that calls the judges of a command (`models`), with the options of the command."""
 
     request: JudgeRequest
     models: Sequence[Model]
-    cascade: bool = False
+    cascade: bool = False  # the second judge is called only for items on which the first is in doubt
 
     @classmethod
     def of(
@@ -437,7 +431,8 @@ class JudgeSession(Session):
 
     def size(self, task: JudgeTask) -> JudgeRunSize:
         """Estimate the size of a judge run. This requires no key, makes no call and writes nothing."""
-        _print_warnings(task)
+        for warning in task.warnings:
+            print(f"warning: {warning}", file=sys.stderr)
         sizes, batch = {one.case_id: prices.size_of(one) for one in task.questions}, self.transport == "batch"
         judges = []
         for model in self.models:
@@ -470,7 +465,8 @@ class JudgeSession(Session):
 
     def ask(self, task: JudgeTask, stage_folder: Path | None = None) -> Judged:
         """Start or resume a judge run and make its missing calls. Return the judge run; its `results` are None."""
-        _print_warnings(task)
+        for warning in task.warnings:
+            print(f"warning: {warning}", file=sys.stderr)
         judging, folder, models = self.begin(task, stage_folder)
         runs = runs_of_judges(judging, models, folder)
         requests = {question.case_id: question for question in task.questions}
@@ -494,8 +490,3 @@ class JudgeSession(Session):
         again = [] if complete else resume_command(self.request, judging.mode, folder, reasons)
         head = judging.head(task.rubric_file)
         return Judged(folder=folder, judging=head, calls=calls, reasons=reasons, again=again)
-
-
-def _print_warnings(task: JudgeTask) -> None:
-    for warning in task.warnings:
-        print(f"warning: {warning}", file=sys.stderr)

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 from skill_evaluator.errors import JudgeError
+from skill_evaluator.judges.judge_run import JudgeRun, JudgeSession, JudgeTask, resumed_judge_run, write_judge_run
 from skill_evaluator.judges.prompting.questions import judge_request
-from skill_evaluator.judges.session import JudgeRun, JudgeSession, JudgeTask, resumed_judge_run, write_judge_run
 from skill_evaluator.judges.workflows.requests import JudgeRequest
 from skill_evaluator.library.config import Model
 from skill_evaluator.runner.session import no_progress

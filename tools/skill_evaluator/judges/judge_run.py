@@ -189,10 +189,6 @@ class JudgeRun(JudgeRunFields):
     questions: dict[CaseId, Digest]
     evaluator_version: Label
 
-    def head(self, rubric_file: str) -> JudgeRunHead:
-        """Return the head of the results file."""
-        return JudgeRunHead.view(self, rubric_file=rubric_file, items=len(self.items))
-
     def changes_since(self, earlier: "JudgeRun") -> list[str]:
         """Return the names of changed fields, judges and items. If only questions changed, return one text for them."""
         current, previous = self.model_dump(), earlier.model_dump()
@@ -282,11 +278,10 @@ def runs_of_judges(judging: JudgeRun, models: Sequence[Model], folder: Path) -> 
     return runs
 
 
-def write_papers(folder: Path, task: JudgeTask, results: FrozenModel) -> None:
+def write_results(folder: Path, task: JudgeTask, results: FrozenModel) -> None:
     """Write the rubric, the prompt and the results of a judge run into its folder. Raise StorageError if that fails."""
     parts, prompts = ["# Prompt of the judge\n"], [load_prompt(name) for name in task.prompts]
-    for prompt in prompts:
-        identity = prompt.identity
+    for identity in (prompt.identity for prompt in prompts):
         parts.append(f"Prompt `{identity.name}` {identity.version}, `{identity.digest}`.\n")
     for system in dict.fromkeys(question.system for question in task.questions):
         parts.append(f"## Instructions, the same for every item\n\n{code_block(system)}\n")
@@ -441,7 +436,7 @@ class JudgeSession(Session):
             judges.append(prices.ModelEstimate.of(model, kind, self.configuration.keys, amounts))
         notes = list(task.notes)
         if self.cascade:
-            notes.append("at most: {1} is called only if {0} is in doubt".format(*(model.id for model in self.models)))
+            notes.append(f"at most: {self.models[-1].id} is called only if {self.models[0].id} is in doubt")
         if batch:
             notes.append(prices.COST_OF_BATCHES)
         return JudgeRunSize(judging=self.planned(task), judges=judges, notes=notes)
@@ -488,5 +483,5 @@ class JudgeSession(Session):
         failed = [(one.model.id, commonest_failure(one.outcomes.values())) for one in calls]
         reasons += [f"{name} failed: {failure}" for name, failure in failed if failure]
         again = [] if complete else resume_command(self.request, judging.mode, folder, reasons)
-        head = judging.head(task.rubric_file)
+        head = JudgeRunHead.view(judging, rubric_file=task.rubric_file, items=len(judging.items))
         return Judged(folder=folder, judging=head, calls=calls, reasons=reasons, again=again)

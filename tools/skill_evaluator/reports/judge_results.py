@@ -470,16 +470,15 @@ def _alert_sentence(alert: regression.RateAlert) -> str:
 
 
 def _regression_biases(judge: regression.JudgeRegressions) -> tuple[Sheet, list[str]]:
-    outputs = judge.outputs
     bias = _position_bias(judge.lean) or [f"no significant position bias: {share(judge.lean)}"]
     sentences = [f"order flips in some dimension: {share(judge.flips)} of pairs", *bias]
     if judge.repeats.n:
         sentences.append(f"replicates agree in every dimension in {share(judge.repeats)}")
-    if outputs.mismatches:
-        total, mismatches = counted(outputs.answers, "output"), _reasons(outputs.mismatches)
+    if judge.outputs.mismatches:
+        total, mismatches = counted(judge.outputs.answers, "output"), _reasons(judge.outputs.mismatches)
         sentences.append(f"conclusions that contradict the findings, of {total}: {mismatches}")
-    if outputs.unrequested:
-        sentences.append(f"ignored dimensions, because they were not requested: {_reasons(outputs.unrequested)}")
+    if judge.outputs.unrequested:
+        sentences.append(f"ignored dimensions, because they were not requested: {_reasons(judge.outputs.unrequested)}")
     return _dimension_sheet([judge]), [*sentences, f"severity: {_reasons(judge.severity)}"]
 
 

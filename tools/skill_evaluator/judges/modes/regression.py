@@ -330,7 +330,7 @@ class DimensionSummary(FrozenModel):
 
 
 class OutputCounts(FrozenModel):
-    """The number of a judge's outputs, and counts of unscored, contradictory and unrequested parts."""
+    """Counts of a judge's outputs (`answers`), unscored outputs, contradictions and unrequested dimensions."""
 
     answers: NonNegativeInt
     unscored: dict[UnscoredReason, NonNegativeInt]

@@ -177,7 +177,7 @@ def _calibrate_by_rubric(request: CalibrateRequest, session: JudgeSession, label
     for name, file_lines in {**by_file, **({CORRUPTED: task.corrupted} if task.corrupted else {})}.items():
         judge_run.write_lines(judged.folder / name, file_lines)
     calibration = JudgeCalibration(bar=request.bar, judging=judged.judging, judges=results)
-    judge_run.write_papers(judged.folder, task, calibration)
+    judge_run.write_results(judged.folder, task, calibration)
     return replace(judged, results=calibration)
 
 
@@ -217,9 +217,9 @@ def _calibrate_sentences(request: CalibrateRequest, session: JudgeSession, label
     }
     result = sentence_result(model.id, labels, votes, judge_run.texts_of(calls.answered.values()), request.bar)
     result = result.model_copy(update={"record": calls.record(model, session)})
-    head = begun.head(task.rubric_file)
+    head = judge_run.JudgeRunHead.view(begun, rubric_file=task.rubric_file, items=len(begun.items))
     calibration = JudgeCalibration(bar=request.bar, judging=head, judges=[result])
-    judge_run.write_papers(folder, task, calibration)
+    judge_run.write_results(folder, task, calibration)
     reasons = [] if calls.stopped is None else [f"{model.id} stopped: {calls.stopped}"]
     again = judge_run.resume_command(request, begun.mode, folder, reasons) if reasons else []
     return Judged(folder=folder, judging=head, results=calibration, reasons=reasons, again=again)

@@ -92,7 +92,7 @@ def _judge_outputs(request: ScoreRequest, session: JudgeSession) -> Judged | Jud
     weights = settings.policy.judge.panel.weights
     joint = panel.panel_scores(judges, criteria, weights) if len(judged.calls) > 1 else None
     results = scoring.ScoreResults.view(judged, left_out=left_out, judges=judges, panel=joint, cascade=cascade)
-    judge_run.write_papers(judged.folder, task, results)
+    judge_run.write_results(judged.folder, task, results)
     judge_run.write_lines(judged.folder / scoring.SCORES, (line for one in judges for line in scoring.scores_of(one)))
     items = (review.scored_item(output, criteria, results.judging.id) for output in outputs)
     return _queue(replace(judged, results=results), request, items, decisions)
@@ -126,7 +126,7 @@ def _judge_matches(request: PairwiseRequest, session: JudgeSession) -> Judged | 
     weights = session.configuration.settings.policy.judge.panel.weights
     joint = panel.panel_preferences(judges, [*names, pairwise.OVERALL], weights) if len(judged.calls) > 1 else None
     results = pairwise.PairwiseResults.view(judged, judges=judges, panel=joint, cascade=cascade)
-    judge_run.write_papers(judged.folder, task, results)
+    judge_run.write_results(judged.folder, task, results)
     judge_run.write_lines(
         judged.folder / pairwise.VERDICTS, (line for one in judges for line in pairwise.verdicts_of(one))
     )
@@ -168,7 +168,7 @@ def _judge_regressions(request: RegressionRequest, session: JudgeSession) -> Jud
         alerts=[] if cascade else alerts_of(judges, prompts, policy, calibration),
         changes=[] if earlier is None else regression.rate_changes(judges, earlier.judges),
     )
-    judge_run.write_papers(judged.folder, task, results)
+    judge_run.write_results(judged.folder, task, results)
     items = (review.regression_item(pair, pair_rules[pair.id], results.judging.id) for pair in pairs)
     return _queue(replace(judged, results=results), request, items, decisions)
 
@@ -230,10 +230,10 @@ def _call_judges(
         judged = session.ask(task)
         judges = [reduce(units, calls) for calls in judged.calls]
         return judged, judges, decide(judges), None
-    cheap_model, strong_model = session.models
-    first = replace(session, models=[cheap_model]).ask(task)
+    cheap_id, strong_id = session.models[0].id, session.models[-1].id
+    first = replace(session, models=session.models[:1]).ask(task)
     if first.again:
-        print(f"{strong_model.id} is called once {cheap_model.id} has judged all items", file=sys.stderr)
+        print(f"{strong_id} is called once {cheap_id} has judged all items", file=sys.stderr)
         return first, [], [], None
     judges = [reduce(units, calls) for calls in first.calls]
     cheap, strong = decide(judges), list[Decision]()
@@ -253,13 +253,13 @@ def _call_judges(
         )
         # The sessions share a budget. A resumed judge run keeps its transport even without --batch.
         is_batch = first.judging is not None and first.judging.transport == "batch"
-        strong_session = replace(session, models=[strong_model], request=replace(request, batch=is_batch))
+        strong_session = replace(session, models=session.models[1:], request=replace(request, batch=is_batch))
         last = strong_session.ask(open_task, first.folder / STRONG)
         judges += [reduce([unit for unit, _ in open_units], calls) for calls in last.calls]
         strong = decide(judges[1:])
         again = judge_run.resume_command(request, task.mode, first.folder, last.reasons) if last.again else []
         first = replace(first, reasons=last.reasons, again=again)
-    cascade = _cascade_result((cheap_model.id, strong_model.id), cheap, strong)
+    cascade = _cascade_result((cheap_id, strong_id), cheap, strong)
     return first, judges, cascade.decisions, cascade
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import count
 from unittest.mock import patch
 
-from skill_evaluator.judges.prompting.judging import Judged, JudgeSession, JudgeTask
+from skill_evaluator.judges.judge_run import Judged, JudgeSession, JudgeTask
 from skill_evaluator.runner.schedule import Budget
 
 from tests.journeys.conftest import SCHEMA, Call, Folder, Vendor, truth, usual

@@ -10,7 +10,7 @@ from skill_evaluator.errors import JudgeError
 from skill_evaluator.judges.calibration.agreement import label_results, probe_biases
 from skill_evaluator.judges.calibration.labels import LabelledPair, Labels, ScoredItem
 from skill_evaluator.judges.calibration.results import BiasResult, JudgeResult, LabelAgreement
-from skill_evaluator.judges.prompting.judging import StoredScore, StoredVerdict
+from skill_evaluator.judges.judge_run import StoredScore, StoredVerdict
 
 RNG = np.random.default_rng(7)
 PEOPLE = RNG.integers(1, 6, 80).tolist()
@@ -47,7 +47,7 @@ def test_verdict_of_a_pair_is_a_tie_if_the_orders_differ() -> None:
     (row,) = result_of([1, 2, 1, 2], verdicts).agreement
     assert (row.n, row.unusable, row.agreement.value) == (4, 1, 0.5)
     assert row.trust.kappa.value == pytest.approx((0.5 - 0.25) / (1 - 0.25))
-    assert (row.sensitivity.value, row.specificity.value) == (0.5, 0.5)
+    assert (row.accuracy.sensitivity.value, row.accuracy.specificity.value) == (0.5, 0.5)
     assert row.position is not None
     assert (row.position.flips.value, row.position.flips.n) == (pytest.approx(1 / 3), 3)
     assert [figure.value for figure in row.position.agreement] == [0.75, 0.75]
@@ -126,8 +126,8 @@ def test_scores_have_the_figures_of_other_libraries(scores: list[int], trusted: 
     assert row.correlation.value == pytest.approx(spearmanr(scores, PEOPLE).statistic)
     assert row.agreement.value == np.mean(np.equal(scores, PEOPLE))
     high, judged = np.array(PEOPLE) > 3, np.array(scores) > 3
-    assert row.sensitivity.value == pytest.approx(recall_score(high, judged))
-    assert row.specificity.value == pytest.approx(recall_score(~high, ~judged))
+    assert row.accuracy.sensitivity.value == pytest.approx(recall_score(high, judged))
+    assert row.accuracy.specificity.value == pytest.approx(recall_score(~high, ~judged))
 
 
 def test_each_person_who_scored_an_item_counts_alike() -> None:

@@ -14,8 +14,8 @@ from skill_evaluator.judges.calibration.results import (
     JudgeCalibration,
     JudgeResult,
 )
+from skill_evaluator.judges.judge_run import JudgeRunHead, NoUsableOutput
 from skill_evaluator.judges.modes.regression import DimensionSummary, JudgeRegressions, PairResult
-from skill_evaluator.judges.prompting.judging import JudgeRunHead, NoUsableOutput
 from skill_evaluator.judges.prompting.questions import PromptIdentity
 from skill_evaluator.judges.statistics import rate
 from skill_evaluator.library.config import JudgePolicy
@@ -96,7 +96,7 @@ def test_batch_is_corrected_by_the_errors_on_labelled_pairs() -> None:
     row = result.agreement[1]
     assert (result.agreement[0].criterion, row.criterion) == ("all dimensions", "factuality")
     assert (row.n, row.agreement.value) == (200, pytest.approx(187 / 200))
-    assert (row.sensitivity.value, row.specificity.value) == pytest.approx((36 / 45, 151 / 155))
+    assert (row.accuracy.sensitivity.value, row.accuracy.specificity.value) == pytest.approx((36 / 45, 151 / 155))
     assert result.batch is not None
     factuality, completeness = result.batch.dimensions
     assert (factuality.reported.value, factuality.corrected.value) == pytest.approx((0.2, 0.225))

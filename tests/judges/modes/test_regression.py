@@ -1,13 +1,13 @@
 """Findings of a regression judge, dimensions, rates, and the decision of the ship rules."""
 
 import json
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.errors import ConfigError
+from skill_evaluator.judges.judge_run import ORDERS, JudgeCalls
 from skill_evaluator.judges.modes.regression import (
     DimensionSummary,
     JudgeRegressions,
@@ -18,7 +18,6 @@ from skill_evaluator.judges.modes.regression import (
     regression_form,
 )
 from skill_evaluator.judges.modes.ship_rules import ShipRules, blocking_sentence, decide, dimensions_of
-from skill_evaluator.judges.prompting.judging import ORDERS, JudgeCalls
 from skill_evaluator.judges.statistics import rate
 from skill_evaluator.library.config import Model
 from skill_evaluator.providers.base import Completion
@@ -251,14 +250,14 @@ def test_pairs_with_a_broken_output_are_decided_but_in_no_rate() -> None:
             call = Call(f"{item.id}/{order}", 0)
             text = BROKEN if found is None else json.dumps(answer(found))
             answers[call] = Replicate(call=call, completion=Completion(text=text))
-    run: Any = SimpleNamespace(manifest=SimpleNamespace(replicates=1), model=Model(id="m", provider="replay"))
-    calls = JudgeCalls(run=run, answers=answers, record=JUDGE, stopped=None)
-    result = reduce_regressions(items, calls, ShipRules())
+    judge = Model(id="m", provider="replay")
+    calls = JudgeCalls(model=judge, replicates=1, outcomes=answers, record=JUDGE, failure=None)
+    result = reduce_regressions(items, calls, {item.id: ShipRules() for item in items})
     completeness = result.dimensions[1]
     assert (completeness.worse.value, completeness.worse.n, completeness.uncertain) == (1 / 3, 3, 1)
     assert {name: figure.value for name, figure in result.decisions.items()} == dict.fromkeys(result.decisions, 1 / 3)
     assert (result.flips.value, result.severity) == (1 / 3, {"none": 2, "low": 0, "medium": 0, "high": 1})
-    assert (result.unscored, result.lean.n) == ({"not_json": 2}, 3)
+    assert (result.outputs.unscored, result.lean.n) == ({"not_json": 2}, 3)
     decided = [pair.ship_decision for pair in result.pairs]
     assert decided == ["block", "ship", "review_required", "block", "review_required"]
 

@@ -9,8 +9,8 @@ from skill_evaluator.checking.lint import RubricLint, lint_rubrics
 from skill_evaluator.ci.platforms import refuse_fetched
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import replace_text
+from skill_evaluator.judges.judge_run import BIAS, Judged, JudgeRunSize
 from skill_evaluator.judges.modes.run_outputs import PinReport, pin_outputs
-from skill_evaluator.judges.prompting.judging import BIAS, Judged, JudgeRunSize
 from skill_evaluator.judges.review.queue import ReviewServer, export_labels, items_from, queue_in
 from skill_evaluator.judges.statistics import BAR
 from skill_evaluator.judges.workflows import requests

@@ -9,10 +9,10 @@ from skill_evaluator.audit.page import print_audit, print_audit_runs, print_fami
 from skill_evaluator.audit.request import AuditReportRequest, AuditRunRequest, ScenariosCheckRequest
 from skill_evaluator.audit.results import report_audit
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_USER_ERROR
-from skill_evaluator.judges.prompting.judging import JudgeRunSize
+from skill_evaluator.judges.judge_run import JudgeRunSize
 from skill_evaluator.judges.workflows.drafting import draft_scenarios
 from skill_evaluator.judges.workflows.requests import ScenariosDraftRequest
-from skill_evaluator.reports.judge_results import print_drafted
+from skill_evaluator.reports.judge_results import print_judge_run_size
 from skill_evaluator.reports.live import watch
 from skill_evaluator.text import counted
 
@@ -79,7 +79,7 @@ def scenarios_draft(options: ScenariosDraftRequest) -> int:
     """Have a model draft scenarios of a domain, marked as unreviewed. Overwrites nothing."""
     drafted = draft_scenarios(options, watch)
     if isinstance(drafted, JudgeRunSize):
-        return print_drafted(drafted, options.format)
+        return print_judge_run_size(drafted, options.format)
     check = check_scenarios(ScenariosCheckRequest(config=options.config, family=drafted.name))
     print_family(check, options)
     print(f"{counted(len(check.scenarios), 'scenario')} written to {drafted}, not reviewed yet", file=sys.stderr)

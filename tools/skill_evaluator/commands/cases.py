@@ -41,7 +41,7 @@ def cases_draft(options: CasesDraftRequest) -> int:
         dry_run=options.dry_run,
         watch=watch,
     )
-    return print_drafted(drafted, "text")
+    return print_drafted(drafted)
 
 
 @cli.options

@@ -9,7 +9,7 @@ from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.errors import EXIT_OK, EXIT_USER_ERROR
 from skill_evaluator.judges.workflows import drafting, requests
 from skill_evaluator.library import options as cli
-from skill_evaluator.reports.judge_results import print_drafted, print_judged, print_pinned
+from skill_evaluator.reports.judge_results import print_judge_run_size, print_judged, print_pinned
 from skill_evaluator.reports.lint import print_rubric_lint
 from skill_evaluator.reports.live import watch
 from skill_evaluator.text import counted
@@ -95,7 +95,7 @@ def judge_rubric(options: requests.RubricDraftRequest) -> int:
     """Have a model draft a rubric, marked as unreviewed."""
     size = drafting.draft_rubric(options, watch)
     if size is not None:
-        return print_drafted(size, options.format)
+        return print_judge_run_size(size, options.format)
     print_rubric_lint(library_of(options).judge.lint([options.out]), options.format)
     return EXIT_OK
 

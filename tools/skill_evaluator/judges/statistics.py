@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from statistics import fmean
-from typing import Annotated, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,7 +117,7 @@ def corrected_rate(reported: Estimate, sensitivity: Estimate, specificity: Estim
     return Estimate(value=value, ci95=(min(low, 1.0 - unseen_bound), max(high, unseen_bound)), n=reported.n)
 
 
-class PositionBias(NamedTuple):
+class PositionBias(FrozenModel):
     """Position bias of pairs judged in both orders.
 
     `flips`: share of pairs in which the two verdicts differ, among the pairs with two parsed verdicts. `picks_first`:

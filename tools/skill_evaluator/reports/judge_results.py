@@ -11,12 +11,12 @@ from skill_evaluator.display import count, number, pages, plain, probability, sh
 from skill_evaluator.display.pages import Block, Cell, Chart, Drawing, Format, ForMedia, Heading, Line, Lines, Sheet
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.judges.calibration.results import ANY, BatchResult, JudgeCalibration, JudgeResult, LabelAgreement
+from skill_evaluator.judges.judge_run import Judged, JudgeRunSize, NoUsableOutput
 from skill_evaluator.judges.modes import regression
 from skill_evaluator.judges.modes.pairwise import PAIR, JudgePreferences, PairwiseResults
 from skill_evaluator.judges.modes.results import CascadeResult, PanelResult
 from skill_evaluator.judges.modes.run_outputs import PinReport, judged_words
 from skill_evaluator.judges.modes.scoring import JudgeScores, ScoreResults
-from skill_evaluator.judges.prompting.judging import Judged, JudgeRunSize, NoUsableOutput
 from skill_evaluator.judges.statistics import Estimate, Trust, mean_within, rate
 from skill_evaluator.judges.workflows.drafting import DraftedCases
 from skill_evaluator.judges.workflows.judging import JudgedResults
@@ -54,7 +54,7 @@ _BIASES = ("position", "length", "self_preference", "leniency", "noise")  # all 
 def print_judged(judged: Judged | JudgeRunSize, form: Format, components: Path, folders: Sequence[str]) -> int:
     """Print the result of a judge command and how to resume an incomplete judge run. Return the exit code."""
     if isinstance(judged, JudgeRunSize):
-        return print_drafted(judged, form)
+        return print_judge_run_size(judged, form)
     if (results := judged.results) is not None:
         folder, blocks = {"folder": str(judged.folder)}, _judged_blocks(results, [f"results: {judged.folder}"])
         if isinstance(results, JudgeCalibration):
@@ -65,17 +65,22 @@ def print_judged(judged: Judged | JudgeRunSize, form: Format, components: Path, 
             json=lambda: {**folder, **results.model_dump(mode="json")},
             page=lambda: pages.page_of("the judge run", [next(blocks), closing, *blocks]),  # below the heading
         )
-    for sentence in judged.stopped:
+    for sentence in judged.reasons:
         print(sentence, file=sys.stderr)
     print_resume_command(judged.again)
     return judged.code
 
 
-def print_drafted(size: JudgeRunSize | DraftedCases, form: Format) -> int:
-    """Print the size of a dry run, or drafted cases, and return the exit code."""
-    if isinstance(size, DraftedCases):
-        print_drafted_cases(size)
-        return EXIT_OK
+def print_drafted(drafted: DraftedCases | JudgeRunSize) -> int:
+    """Print drafted cases, or the size of a dry run, and return the exit code."""
+    if isinstance(drafted, JudgeRunSize):
+        return print_judge_run_size(drafted, "text")
+    print_drafted_cases(drafted)
+    return EXIT_OK
+
+
+def print_judge_run_size(size: JudgeRunSize, form: Format) -> int:
+    """Print the size of a dry run and return the exit code."""
     judging, total = size.judging, sum_of(size.judges)
     calls = counted(len(judging.questions), "call")
     rows = [pages.cells_of([judge.model_id], judge.provider, judge.key, *judge.amounts) for judge in size.judges]
@@ -264,10 +269,11 @@ def _pair_biases(judge: JudgePreferences) -> tuple[Sheet, list[str]]:
     columns = ("criterion", "order flips", "noise", "first wins", "position bias", "longer wins", "confidence")
     rows, sentences = [], []
     for bias in judge.shown:
-        figures = bias.flips, bias.noise, bias.picks_first, bias.lean, bias.longer, bias.confidence
+        position = bias.position
+        figures = position.flips, bias.noise, position.picks_first, position.lean, bias.longer, bias.confidence
         rows.append(_row_of([bias.criterion], *figures))
-        sentences.append(f"{bias.criterion}: the verdict changes with the order in {share(bias.flips)} of pairs")
-        sentences += [f"{bias.criterion}: {sentence}" for sentence in _position_bias(bias.lean)]
+        sentences.append(f"{bias.criterion}: the verdict changes with the order in {share(position.flips)} of pairs")
+        sentences += [f"{bias.criterion}: {sentence}" for sentence in _position_bias(position.lean)]
         if bias.longer.excludes(0.5):
             wins = bias.longer.value or 0.0
             which = f"the {'longer' if wins > 0.5 else 'shorter'} output wins in {number(max(wins, 1 - wins))}"
@@ -350,10 +356,8 @@ def _conclude_calibration(calibration: JudgeCalibration) -> ComparisonSummary:
     judges |= {"without a usable output": [judge.judge for judge in calibration.judges if judge.unusable is not None]}
     parts = [f"{decision}: {_names(names)}" for decision, names in judges.items() if names]
     style = _TRUST_STYLES.get(next(iter(judges)), "yellow") if len(parts) == 1 else "yellow"
-    texts, steps = (
-        by_key((row.trust.summary(calibration.bar), name) for name, row in calibration.shown),
-        list[str](),
-    )
+    texts = by_key((row.trust.summary(calibration.bar), name) for name, row in calibration.shown)
+    steps = list[str]()
     for decision, step in _STEPS_AFTER_CALIBRATION.items():
         todo = [_names(texts[text]) + text.removeprefix(decision) for text in texts if text.startswith(decision)]
         steps += [f"{step}: {listed(todo, _MAX_NAMED)}"] if todo else []
@@ -446,8 +450,8 @@ def _regression_notes(results: regression.RegressionResults) -> Iterator[str]:
     yield from map(_alert_sentence, sorted(results.alerts, key=lambda alert: not alert.above))
     for judge in results.judges:
         name, identical = judge.judge.model_id, sum(pair.identical for pair in judge.pairs)
-        if judge.unscored and judge.unusable is None:
-            yield f"{name}: {_reasons(judge.unscored)} of {counted(judge.answers, 'output')} unscored"
+        if judge.outputs.unscored and judge.unusable is None:
+            yield f"{name}: {_reasons(judge.outputs.unscored)} of {counted(judge.outputs.answers, 'output')} unscored"
         if identical:
             yield f"{name}: {counted(identical, 'pair')} of identical outputs, without a call"
 
@@ -470,11 +474,11 @@ def _regression_biases(judge: regression.JudgeRegressions) -> tuple[Sheet, list[
     sentences = [f"order flips in some dimension: {share(judge.flips)} of pairs", *bias]
     if judge.repeats.n:
         sentences.append(f"replicates agree in every dimension in {share(judge.repeats)}")
-    if judge.mismatches:
-        outputs, mismatches = counted(judge.answers, "output"), _reasons(judge.mismatches)
-        sentences.append(f"conclusions that contradict the findings, of {outputs}: {mismatches}")
-    if judge.unrequested:
-        sentences.append(f"ignored dimensions, because they were not requested: {_reasons(judge.unrequested)}")
+    if judge.outputs.mismatches:
+        total, mismatches = counted(judge.outputs.answers, "output"), _reasons(judge.outputs.mismatches)
+        sentences.append(f"conclusions that contradict the findings, of {total}: {mismatches}")
+    if judge.outputs.unrequested:
+        sentences.append(f"ignored dimensions, because they were not requested: {_reasons(judge.outputs.unrequested)}")
     return _dimension_sheet([judge]), [*sentences, f"severity: {_reasons(judge.severity)}"]
 
 
@@ -535,7 +539,7 @@ def _agreement_sheet(judge: JudgeResult, row: LabelAgreement, bar: float) -> She
         "labels": f"{row.n} ({', '.join(notes)})" if notes else str(row.n),
         "agreement": share(row.agreement),
         "weighted κ · Spearman's ρ" if rho else "κ": f"{share(row.trust.kappa)}{rho}",
-        "TPR · TNR": f"{share(row.sensitivity)} · {share(row.specificity)}",
+        "TPR · TNR": f"{share(row.accuracy.sensitivity)} · {share(row.accuracy.specificity)}",
         "order flips": _order_words(judge, row),
         "confidence": confidence,
     }
@@ -576,13 +580,13 @@ def _finding_lines(judge: JudgeResult) -> Iterator[Line]:
 
 
 def _batch_blocks(judge: JudgeResult, batch: BatchResult) -> Iterator[Block]:
-    errors = {row.criterion: row for row in judge.agreement if row.mode == "regression"}
+    agreements = {row.criterion: row for row in judge.agreement if row.mode == "regression"}
     cells = []
     for entry in batch.dimensions:
-        row = errors.get(entry.dimension)
-        figures = (None, None, None) if row is None else (row.trust.kappa, row.sensitivity, row.specificity)
-        trust = "–" if row is None else _trust_cell(row.trust)
-        cells.append(_row_of([entry.dimension], entry.reported, entry.corrected, *figures, trust))
+        figures: Sequence[Estimate | Cell | str | None] = (None, None, None, "–")
+        if row := agreements.get(entry.dimension):
+            figures = (row.trust.kappa, row.accuracy.sensitivity, row.accuracy.specificity, _trust_cell(row.trust))
+        cells.append(_row_of([entry.dimension], entry.reported, entry.corrected, *figures))
     columns = ("dimension", "reported", "corrected", "κ", "TPR", "TNR", "")
     yield Sheet(
         columns=columns,

@@ -18,11 +18,11 @@ from skill_evaluator.display import loopback, with_progress
 from skill_evaluator.display.pages import component_address
 from skill_evaluator.files import read_versioned
 from skill_evaluator.judges.calibration.results import JudgeCalibration, read_calibration
+from skill_evaluator.judges.judge_run import JUDGING, RESULTS, JudgeMode, read_judge_run
 from skill_evaluator.judges.modes.pairwise import PairwiseResults
 from skill_evaluator.judges.modes.regression import RegressionResults
 from skill_evaluator.judges.modes.results import RESULTS_VERSION
 from skill_evaluator.judges.modes.scoring import ScoreResults
-from skill_evaluator.judges.prompting.judging import JUDGING, RESULTS, JudgeMode, read_judge_run
 from skill_evaluator.judges.review.queue import queue_in, status_lines
 from skill_evaluator.library import options as cli
 from skill_evaluator.library.cases import find_cases

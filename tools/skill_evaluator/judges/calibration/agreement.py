@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges import statistics
+from skill_evaluator.judges import judge_run, statistics
 from skill_evaluator.judges.calibration import results
 from skill_evaluator.judges.calibration.corruption import CONTROL, CORRUPTIONS, CorruptedPair, json_value
 from skill_evaluator.judges.calibration.labels import (
@@ -21,7 +21,6 @@ from skill_evaluator.judges.calibration.labels import (
 from skill_evaluator.judges.modes import regression
 from skill_evaluator.judges.modes.pairwise import OVERALL
 from skill_evaluator.judges.modes.ship_rules import NONE, SEVERITIES
-from skill_evaluator.judges.prompting import judging
 from skill_evaluator.judges.prompting.criteria import family_of
 from skill_evaluator.judges.prompting.questions import PromptIdentity
 from skill_evaluator.library.config import JudgePolicy
@@ -45,7 +44,7 @@ _WINNERS: Mapping[str | None, int | str] = {_WORSE: 1, "same": "tie", "candidate
 
 def label_results(
     labels: Labels,
-    verdicts: Sequence[judging.StoredLine],
+    verdicts: Sequence[judge_run.StoredLine],
     bar: float = statistics.BAR,
     scales: Mapping[str, int] = MappingProxyType({}),
     families: Mapping[str, str] = MappingProxyType({}),
@@ -75,13 +74,13 @@ def label_results(
     return rows
 
 
-def _unusable_judge(lines: Sequence[judging.StoredLine]) -> judging.NoUsableOutput | None:
-    texts = (one.text for one in lines if isinstance(one, judging.StoredVerdict) and one.text)
+def _unusable_judge(lines: Sequence[judge_run.StoredLine]) -> judge_run.NoUsableOutput | None:
+    texts = (one.text for one in lines if isinstance(one, judge_run.StoredVerdict) and one.text)
     read = [
-        one.score if isinstance(one, judging.StoredScore) else one.winner or any(one.criteria.values()) or None
+        one.score if isinstance(one, judge_run.StoredScore) else one.winner or any(one.criteria.values()) or None
         for one in lines
     ]
-    return judging.no_usable_output(["wrong_format"] * read.count(None), texts)
+    return judge_run.no_usable_output(["wrong_format"] * read.count(None), texts)
 
 
 def _highest_score(criterion: str, units: Sequence[Unit], declared: int | None, file: Path, judge: str) -> int:
@@ -120,8 +119,10 @@ def measure(
         agreement=statistics.mean_within([fmean(label == unit.verdict for label in unit.people) for unit in judged]),
         trust=statistics.trust_of(_table(judged, highest), bar, "nominal" if highest is None else "linear"),
         correlation=None if highest is None else statistics.spearman(verdicts, people),
-        sensitivity=statistics.rate(sum(positives), len(positives)),
-        specificity=statistics.rate(sum(negatives), len(negatives)),
+        accuracy=results.DiagnosticAccuracy(
+            sensitivity=statistics.rate(sum(positives), len(positives)),
+            specificity=statistics.rate(sum(negatives), len(negatives)),
+        ),
         position=_position(judged),
         confidence=_confidence(judged),
         strata={name: measure(mode, criterion, part, bar, highest) for name, part in parts.items() if len(parts) > 1},
@@ -201,7 +202,7 @@ def _preference(unit: Unit, output: int) -> float:
 
 def _win_share(winner: object, output: int) -> float:
     """Return 1 if the output (1 or 2) is the winner, 0 if it loses, and 0.5 for a tie or if there is no winner."""
-    return float(winner == output) if winner in judging.ORDERS else 0.5
+    return float(winner == output) if winner in judge_run.ORDERS else 0.5
 
 
 def score_biases(
@@ -265,7 +266,7 @@ def _worse_output(pair: LabelledPair) -> int:
 
 
 def probe_biases(
-    names: Iterable[str], labels: Labels, verdicts: Sequence[judging.StoredLine], scales: Mapping[str, int]
+    names: Iterable[str], labels: Labels, verdicts: Sequence[judge_run.StoredLine], scales: Mapping[str, int]
 ) -> list[results.BiasResult]:
     """Return the bias that each probe causes in a judge's verdicts. `scales`: the highest score by criterion."""
     rows = []
@@ -367,10 +368,12 @@ def _labelled_unit(dimension: regression.DimensionResult, label: RegressionLabel
 
 
 def _dimension_rate(
-    verdicts: Sequence[regression.DimensionResult], errors: results.LabelAgreement | None
+    verdicts: Sequence[regression.DimensionResult], agreement: results.LabelAgreement | None
 ) -> results.DimensionRate:
-    reported = statistics.rate(sum(one.verdict == _WORSE for one in verdicts), len(verdicts))
-    corrected = None if errors is None else statistics.corrected_rate(reported, errors.sensitivity, errors.specificity)
+    reported, corrected = statistics.rate(sum(one.verdict == _WORSE for one in verdicts), len(verdicts)), None
+    if agreement is not None:
+        accuracy = agreement.accuracy
+        corrected = statistics.corrected_rate(reported, accuracy.sensitivity, accuracy.specificity)
     return results.DimensionRate(dimension=verdicts[0].dimension, reported=reported, corrected=corrected)
 
 
@@ -393,14 +396,15 @@ def alerts_of(
             if corrected is not None and corrected.value is None:
                 corrected, reason = None, "the judge reports corrupted outputs no more often than controls"
             alerts.append(
-                regression.RateAlert.view(
-                    row,
+                regression.RateAlert(
                     judge=judge.judge.model_id,
                     dimension=dimension,
                     allowed=allowed,
                     above=corrected.ci95[0] > allowed if corrected and corrected.ci95 else None,
                     reported=reported_rate,
                     corrected=corrected,
+                    sensitivity=row.sensitivity if row else None,
+                    specificity=row.specificity if row else None,
                     calibration=calibration.judging.id if calibration and calibration.judging else None,
                     problem="" if corrected else reason,
                 )
@@ -409,7 +413,7 @@ def alerts_of(
 
 
 def _measured_errors(
-    judge: judging.JudgeRecord, prompts: Sequence[PromptIdentity], calibration: results.JudgeCalibration | None
+    judge: judge_run.JudgeRecord, prompts: Sequence[PromptIdentity], calibration: results.JudgeCalibration | None
 ) -> tuple[Mapping[str, results.DimensionDetection], str]:
     """Return the results of the judge's corruption test by dimension, and a text that explains missing dimensions."""
     if calibration is None or calibration.judging is None:

@@ -13,9 +13,9 @@ from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import StrictModel, first_problem, read_checked
 from skill_evaluator.identifiers import Label
 from skill_evaluator.judges.calibration.results import LabelMode
+from skill_evaluator.judges.judge_run import ORDERS, Level, StoredLine, StoredScore, StoredVerdict, Winner
 from skill_evaluator.judges.modes.pairwise import OVERALL
-from skill_evaluator.judges.modes.ship_rules import Finding, Impact
-from skill_evaluator.judges.prompting.judging import ORDERS, Level, StoredLine, StoredScore, StoredVerdict, Winner
+from skill_evaluator.judges.modes.ship_rules import FindingVerdict, Impact
 from skill_evaluator.judges.prompting.questions import ItemT
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted
@@ -87,7 +87,7 @@ class RegressionLabel(StrictModel):
 
     id: Label = Field(min_length=1, description="the id of the pair")
     dimension: Label = Field(min_length=1)
-    human: Finding
+    human: FindingVerdict
     impact: Impact | None = None
 
 

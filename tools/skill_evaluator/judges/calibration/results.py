@@ -6,9 +6,9 @@ from typing import Literal
 from pydantic import Field, NonNegativeInt
 
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
-from skill_evaluator.files import FrozenModel, read_json, validated
+from skill_evaluator.files import FrozenModel, NestingModel, inlined, read_json, validated
 from skill_evaluator.identifiers import Label
-from skill_evaluator.judges.prompting.judging import JudgeRecord, JudgeRunHead, NoUsableOutput
+from skill_evaluator.judges.judge_run import JudgeRecord, JudgeRunHead, NoUsableOutput
 from skill_evaluator.judges.statistics import Estimate, Trust, corrected_rate, rate
 from skill_evaluator.library.config import Settings
 from skill_evaluator.library.reading import ConfinedFolder
@@ -36,7 +36,14 @@ class MeanConfidence(FrozenModel):
     wrong: float | None
 
 
-class LabelAgreement(FrozenModel):
+class DiagnosticAccuracy(FrozenModel):
+    """Agreement of a judge with the positive labels (`sensitivity`) and with the negative labels (`specificity`)."""
+
+    sensitivity: Estimate
+    specificity: Estimate
+
+
+class LabelAgreement(NestingModel):
     """Agreement of a judge with human labels on one criterion, over all items and by `strata`.
 
     `n` counts the verdicts that are compared with a label. An unusable verdict on a pair counts as disagreement; other
@@ -53,8 +60,7 @@ class LabelAgreement(FrozenModel):
     agreement: Estimate
     trust: Trust
     correlation: Estimate | None = None
-    sensitivity: Estimate
-    specificity: Estimate
+    accuracy: DiagnosticAccuracy = inlined("accuracy")
     position: Position | None = None
     confidence: MeanConfidence | None = None
     strata: dict[Label, "LabelAgreement"] = {}

@@ -9,15 +9,15 @@ from typing import Literal, Self
 
 from pydantic import NonNegativeInt, PositiveFloat, model_validator
 
-from skill_evaluator.files import FrozenModel
+from skill_evaluator.files import FrozenModel, NestingModel, inlined
 from skill_evaluator.identifiers import Label, Share
+from skill_evaluator.judges.judge_run import ORDERS, JudgeCalls, Order, StoredVerdict
 from skill_evaluator.judges.modes.results import NO_FIGURE, JudgeFigures, Judgement, ModeResults
 from skill_evaluator.judges.prompting import questions
 from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text, mitigations_of
-from skill_evaluator.judges.prompting.judging import ORDERS, JudgeCalls, Order, StoredVerdict
 from skill_evaluator.judges.prompting.questions import Form
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement
-from skill_evaluator.judges.statistics import Estimate, mean_within, own_noise, position_bias
+from skill_evaluator.judges.statistics import Estimate, PositionBias, mean_within, own_noise, position_bias
 from skill_evaluator.library.rubrics import Criterion
 from skill_evaluator.providers.base import Request
 from skill_evaluator.stats import by_key, mean_or_none, rounded
@@ -154,7 +154,7 @@ def winner_of(share: float | None) -> Preferred | None:
     return None if share is None else 1 if share == 1 else 2 if share == 0 else "tie"
 
 
-class PairwiseCriterion(FrozenModel):
+class PairwiseCriterion(NestingModel):
     """A judge's figures on one criterion over all matches, or on all criteria together (`overall`).
 
     `wins` and `similar_length` are win rates of output 1, and `longer` is the win rate of the longer output. A tie
@@ -171,9 +171,7 @@ class PairwiseCriterion(FrozenModel):
     unscored: dict[UnscoredReason, NonNegativeInt]
     confidence: Estimate
     unsure: NonNegativeInt  # same verdict in both orders, but with a confidence below the threshold
-    flips: Estimate  # see `PositionBias`
-    picks_first: Estimate
-    lean: Estimate
+    position: PositionBias = inlined("position")
     noise: Estimate | None = None  # share of the pairs of replicates that differ
 
 
@@ -207,7 +205,7 @@ def judge_match(match: PairMatch, criteria: Sequence[Criterion], calls: JudgeCal
     """Read a judge's verdicts on a match of two outputs, in both orders and all replicates."""
     texts = [text for text in (*(match.item.texts[name] for name in match.names), match.item.input) if text]
     judgements = []
-    for replicate in range(calls.run.manifest.replicates):
+    for replicate in range(calls.replicates):
         first, second = (
             read_order(calls.output(f"{match.id}/{order}", replicate), criteria, texts, order) for order in ORDERS
         )
@@ -267,7 +265,7 @@ def combine(criterion: str, replicate: int, orders: list[OrderJudgement]) -> Pai
     )
 
 
-def reduce_matches(matches: Sequence[PairMatch], criteria: Sequence[Criterion], calls: JudgeCalls) -> JudgePreferences:
+def reduce_matches(matches: Sequence[PairMatch], calls: JudgeCalls, criteria: Sequence[Criterion]) -> JudgePreferences:
     """Read one judge's verdicts on the matches of two outputs, and compute the figures of each criterion."""
     results = [judge_match(match, criteria, calls) for match in matches]
     orders = [order for one in results for part in one.judgements if part.criterion == OVERALL for order in part.orders]
@@ -300,10 +298,8 @@ def _criterion_figures(
         if tuple(match.item.texts) == PAIR and (share := result.shares[name]) is not None
     ]
     first_replicates = [match[0].orders for match in by_match if match[0].winner is not None]
-    position = position_bias(*([orders[index].winner for orders in first_replicates] for index in (0, 1)))
     judged_matches = [usable for match in by_match if (usable := [one for one in match if one.winner is not None])]
-    return PairwiseCriterion.view(
-        position,
+    return PairwiseCriterion(
         criterion=name,
         weight=weight,
         wins=mean_within([share for share, *_ in pairs]),
@@ -316,6 +312,7 @@ def _criterion_figures(
         unscored=dict(Counter(part.unscored for one in judgements for part in one.orders if part.unscored is not None)),
         confidence=mean_within([fmean(one.confidence or 0.0 for one in match) for match in judged_matches]),
         unsure=sum(bool(one.agreed) and (one.confidence or 0.0) < threshold for one in judgements),
+        position=position_bias(*([orders[index].winner for orders in first_replicates] for index in (0, 1))),
         noise=own_noise(
             [[one.orders[index].winner for one in match if one.orders[index].winner] for index in (0, 1)]
             for match in by_match

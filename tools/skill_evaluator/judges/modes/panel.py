@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from skill_evaluator.judges.modes import pairwise
 from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, JudgePreferences, Preferred
-from skill_evaluator.judges.modes.regression import DECISIONS, JudgeRegressions, PairResult, RegressionItem, rules_for
+from skill_evaluator.judges.modes.regression import DECISIONS, JudgeRegressions, PairResult
 from skill_evaluator.judges.modes.results import Decision, JudgeAgreement, JudgeFigures, PanelResult, Verdict
 from skill_evaluator.judges.modes.scoring import JudgeScores, weighted_summary
 from skill_evaluator.judges.modes.ship_rules import ShipRules, decide, highest
@@ -76,19 +76,19 @@ def panel_preferences(judges: Sequence[JudgePreferences], criteria: Sequence[str
 
 
 def panel_regressions(
-    judges: Sequence[JudgeRegressions], items: Sequence[RegressionItem], rules: ShipRules, weights: Weights
+    judges: Sequence[JudgeRegressions], rules_by_item: Mapping[str, ShipRules], weights: Weights
 ) -> PanelResult:
     """Combine the verdicts by majority in each dimension. A pair ships only if every judge lets it ship."""
-    by_item = _results_by_item(judges, [judge.pairs for judge in judges])
-    decisions = [
-        _decide(item.id, results, rules_for(item, rules), weights) for item, results in zip(items, by_item, strict=True)
-    ]
+    results_by_item = _results_by_item(judges, [judge.pairs for judge in judges])
+    decisions = [_decide(results, rules_by_item, weights) for results in results_by_item]
     decided = [decision.verdict for decision in decisions if decision.verdict is not None]
     figures: dict[str, Estimate] = {name: rate(decided.count(name), len(decided)) for name in DECISIONS}
     return _panel_result(judges, decisions, weights, figures)
 
 
-def _decide(item_id: str, results: Mapping[str, PairResult], rules: ShipRules, weights: Weights) -> Decision:
+def _decide(results: Mapping[str, PairResult], rules_by_item: Mapping[str, ShipRules], weights: Weights) -> Decision:
+    item_id = next(iter(results.values())).id
+    rules = rules_by_item[item_id]
     counting = {judge: {one.dimension: one for one in result.counted} for judge, result in results.items()}
     names = [dimension.name for dimension in rules.dimensions]
     votes = _votes(counting, names, lambda dimensions, name: dimensions[name].verdict if name in dimensions else None)

@@ -11,12 +11,12 @@ import numpy as np
 from pydantic import AliasChoices, BeforeValidator, Field, NonNegativeInt, StrictBool, ValidationError, model_validator
 
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, ConfigError, JudgeError
-from skill_evaluator.files import FrozenModel, first_problem, read_versioned
+from skill_evaluator.files import FrozenModel, NestingModel, first_problem, inlined, read_versioned
 from skill_evaluator.identifiers import Label, ModelId, RunId, Share
+from skill_evaluator.judges.judge_run import ORDERS, JudgeCalls, JudgeText, Order
 from skill_evaluator.judges.modes import ship_rules
 from skill_evaluator.judges.modes.results import NO_FIGURE, RESULTS_VERSION, JudgeFigures, ModeResults
 from skill_evaluator.judges.prompting import questions
-from skill_evaluator.judges.prompting.judging import ORDERS, JudgeCalls, JudgeText, Order
 from skill_evaluator.judges.prompting.questions import Form
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, last_valid_verdict, shows_difference
 from skill_evaluator.judges.statistics import Estimate, difference, mean_within, rate, repeatability
@@ -30,8 +30,8 @@ _NAME_DIGITS = 12
 _NAME_KEYS = ("dimension", "verdict", "impact", "regression_severity", "ship_decision")
 MIN_PAIRS = 100  # rates from fewer pairs get a warning
 DECISIONS: tuple[ship_rules.ShipDecision, ...] = ("ship", "review_required", "block")  # mildest first
-PairVerdict = ship_rules.Finding | Literal["uncertain"]
-_POINTS: Mapping[ship_rules.Finding, int] = {"candidate_worse": -1, "same": 0, "candidate_better": 1}
+PairVerdict = ship_rules.FindingVerdict | Literal["uncertain"]
+_POINTS: Mapping[ship_rules.FindingVerdict, int] = {"candidate_worse": -1, "same": 0, "candidate_better": 1}
 
 
 class RegressionItem(questions.JudgedItem):
@@ -48,11 +48,6 @@ class RegressionItem(questions.JudgedItem):
     ] = ()
     baseline_model: Label | None = None
     candidate_model: Label | None = None
-
-    @property
-    def writers(self) -> list[str]:
-        """The models that wrote the outputs, as far as they are known."""
-        return [name for name in (self.baseline_model, self.candidate_model) if name is not None]
 
     @property
     def identical(self) -> bool:
@@ -72,7 +67,7 @@ class RegressionItem(questions.JudgedItem):
         return line
 
 
-def rules_for(item: RegressionItem, rules: ship_rules.ShipRules) -> ship_rules.ShipRules:
+def rules_of_item(item: RegressionItem, rules: ship_rules.ShipRules) -> ship_rules.ShipRules:
     """Return the rules with the dimensions that an item names, else `rules`. Raise JudgeError for an invalid name."""
     if not any(name.strip() for name in item.regression_dimensions):
         return rules
@@ -84,8 +79,7 @@ def rules_for(item: RegressionItem, rules: ship_rules.ShipRules) -> ship_rules.S
 
 
 def pair_questions(item: RegressionItem, rules: ship_rules.ShipRules, seed: int) -> list[Request]:
-    """Return a question on a pair for each order of its outputs; none if the outputs are identical."""
-    rules = rules_for(item, rules)
+    """Return a question on a pair for each order of its outputs; none if identical. `rules` have its dimensions."""
     prompt, form = questions.load_prompt(PROMPT), regression_form(rules.dimensions)
     system = questions.fill(prompt.instructions, _instructions(rules, form))
     outputs = {"baseline": item.baseline_output, "candidate": item.candidate_output}
@@ -118,7 +112,7 @@ def regression_form(dimensions: Sequence[ship_rules.Dimension]) -> Form:
     names = [dimension.name for dimension in dimensions]
     members = {
         "dimension": Form.one_of(names),
-        "verdict": Form.one_of(get_args(ship_rules.Finding)),
+        "verdict": Form.one_of(get_args(ship_rules.FindingVerdict)),
         "evidence_baseline": Form.text(),
         "evidence_candidate": Form.text(),
         "impact": Form.one_of(ship_rules.IMPACTS),
@@ -143,7 +137,7 @@ class DimensionFinding(FrozenModel):
     """
 
     dimension: str
-    verdict: ship_rules.Finding
+    verdict: ship_rules.FindingVerdict
     evidence_baseline: JudgeText = ""
     evidence_candidate: JudgeText = ""
     impact: ship_rules.Impact | None = None
@@ -278,7 +272,7 @@ class DimensionResult(FrozenModel):
     dimension: Label
     verdict: PairVerdict
     impact: ship_rules.Impact | None
-    by_order: list[ship_rules.Finding | None]
+    by_order: list[ship_rules.FindingVerdict | None]
     confidence: Share = 1.0
     verified: bool | None = None
 
@@ -335,7 +329,16 @@ class DimensionSummary(FrozenModel):
     flips: Estimate
 
 
-class JudgeRegressions(JudgeFigures):
+class OutputCounts(FrozenModel):
+    """Counts of a judge's outputs (`answers`), unscored outputs, contradictions and unrequested dimensions."""
+
+    answers: NonNegativeInt
+    unscored: dict[UnscoredReason, NonNegativeInt]
+    mismatches: dict[Mismatch, NonNegativeInt]
+    unrequested: dict[JudgeText, NonNegativeInt] = {}
+
+
+class JudgeRegressions(JudgeFigures, NestingModel):
     """The verdicts of one judge on all pairs.
 
     `decisions` and `flips` are shares of the pairs with usable outputs in both orders. `lean` is the advantage of the
@@ -353,10 +356,7 @@ class JudgeRegressions(JudgeFigures):
     lean: Estimate
     repeats: Estimate
     unverified: Estimate = NO_FIGURE
-    answers: NonNegativeInt
-    unscored: dict[UnscoredReason, NonNegativeInt]
-    mismatches: dict[Mismatch, NonNegativeInt]
-    unrequested: dict[JudgeText, NonNegativeInt] = {}
+    outputs: OutputCounts = inlined("outputs")
     severity: dict[Label, NonNegativeInt] = {}
     pairs: list[PairResult]
 
@@ -519,7 +519,7 @@ def _combine_dimension(name: str, answers: Sequence[RegressionAnswer]) -> Dimens
     )
 
 
-def _majority_finding(findings: Sequence[DimensionFinding]) -> tuple[ship_rules.Finding, float] | None:
+def _majority_finding(findings: Sequence[DimensionFinding]) -> tuple[ship_rules.FindingVerdict, float] | None:
     """Return the most frequent verdict and its share of the findings. If two verdicts are tied, return *same*."""
     if not findings:
         return None
@@ -529,15 +529,15 @@ def _majority_finding(findings: Sequence[DimensionFinding]) -> tuple[ship_rules.
 
 
 def reduce_regressions(
-    items: Sequence[RegressionItem], calls: JudgeCalls, rules: ship_rules.ShipRules
+    items: Sequence[RegressionItem], calls: JudgeCalls, rules_by_item: Mapping[str, ship_rules.ShipRules]
 ) -> JudgeRegressions:
     """Read one judge's verdicts on pairs, and compute the figures of each dimension."""
     results, blocking = list[PairResult](), dict[str, bool]()
     for item in items:
-        item_rules = rules_for(item, rules)
+        item_rules = rules_by_item[item.id]
         answers = [
             read_answer(calls.output(f"{item.id}/{order}", replicate), item, item_rules, order, replicate)
-            for replicate in range(calls.run.manifest.replicates)
+            for replicate in range(calls.replicates)
             for order in item.orders
         ]
         results.append(combine_orders(item, answers, item_rules))
@@ -552,7 +552,7 @@ def reduce_regressions(
     severities = [result.regression_severity or ship_rules.NONE for result in compared]
     return JudgeRegressions(
         judge=calls.record,
-        declared_strong=calls.run.model.judge == "strong",
+        declared_strong=calls.model.judge == "strong",
         ship_decision=most_careful([result.ship_decision for result in results]),
         decisions={} if unusable else {name: rate(decided.count(name), len(decided)) for name in DECISIONS},
         undecided=[result.ship_decision for result in results].count(None),
@@ -561,10 +561,12 @@ def reduce_regressions(
         lean=mean_within([_position_advantage(result) for result in compared if not result.identical], -1.0, 1.0),
         repeats=mean_within([share for share in repeats if share is not None]),
         unverified=rate(sum(not one.verified for one in worse), len(worse)),
-        answers=len(all_answers),
-        unscored=Counter(answer.unscored for answer in all_answers if answer.unscored is not None),
-        mismatches=Counter(name for answer in all_answers for name in answer.mismatches),
-        unrequested=Counter(name for answer in all_answers for name in answer.unrequested),
+        outputs=OutputCounts(
+            answers=len(all_answers),
+            unscored=Counter(answer.unscored for answer in all_answers if answer.unscored is not None),
+            mismatches=Counter(name for answer in all_answers for name in answer.mismatches),
+            unrequested=Counter(name for answer in all_answers for name in answer.unrequested),
+        ),
         severity={level: severities.count(level) for level in ship_rules.SEVERITIES},
         unusable=unusable,
         pairs=results,
@@ -611,9 +613,8 @@ def rate_changes(results: Sequence[JudgeRegressions], earlier_results: Sequence[
         model_id = judge.judge.model_id
         pairs = [(one, earlier_rates.get((model_id, one.dimension))) for one in judge.dimensions]
         comparable = [(one, old) for one, old in pairs if old is not None and old.n and one.worse.n]
-        counts = [[(one.count, one.n) for one in (row.worse, old)] for row, old in comparable]
-        tables = (np.array([[count, n - count] for count, n in rates]) for rates in counts)
-        p_values = [min(1.0, float(fisher_exact(table).pvalue)) for table in tables]
+        tables = [[[one.count, one.n - one.count] for one in (row.worse, old)] for row, old in comparable]
+        p_values = [min(1.0, float(fisher_exact(np.array(table)).pvalue)) for table in tables]
         for (result, old), p, q in zip(comparable, p_values, benjamini_hochberg(p_values), strict=True):
             change = difference(result.worse, old)
             rose = q < ALPHA and (change.value or 0.0) > 0

@@ -8,7 +8,7 @@ from pydantic import Field, NonNegativeInt, PositiveFloat
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import Label, ModelId, Share
-from skill_evaluator.judges.prompting.judging import JudgeRecord, JudgeRunHead, JudgeText, NoUsableOutput
+from skill_evaluator.judges.judge_run import JudgeRecord, JudgeRunHead, JudgeText, NoUsableOutput
 from skill_evaluator.judges.prompting.reading import UnscoredReason
 from skill_evaluator.judges.statistics import Estimate, rate
 

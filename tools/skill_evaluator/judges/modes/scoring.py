@@ -9,9 +9,9 @@ from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 from skill_evaluator.errors import JudgeError
 from skill_evaluator.files import FrozenModel
 from skill_evaluator.identifiers import Label, Share
+from skill_evaluator.judges.judge_run import JudgeCalls, JudgeText, StoredScore
 from skill_evaluator.judges.modes.results import JudgeFigures, Judgement, ModeResults
 from skill_evaluator.judges.prompting.criteria import NamedRubric, criteria_text
-from skill_evaluator.judges.prompting.judging import JudgeCalls, JudgeText, StoredScore
 from skill_evaluator.judges.prompting.questions import Form, OutputItem, load_prompt, mark_of
 from skill_evaluator.judges.prompting.reading import Unscored, UnscoredReason, read_criteria, read_judgement
 from skill_evaluator.judges.statistics import Estimate, mean_within, repeatability, spearman
@@ -141,7 +141,7 @@ def read_scores(
     return judgements
 
 
-def reduce_scores(outputs: Sequence[OutputItem], criteria: Sequence[Criterion], calls: JudgeCalls) -> JudgeScores:
+def reduce_scores(outputs: Sequence[OutputItem], calls: JudgeCalls, criteria: Sequence[Criterion]) -> JudgeScores:
     """Read one judge's scores of the outputs, and compute the figures of each criterion."""
     by_method = by_key((criterion.primary_method, criterion) for criterion in criteria)
     criteria = [criterion for group in by_method.values() for criterion in group]
@@ -150,7 +150,7 @@ def reduce_scores(outputs: Sequence[OutputItem], criteria: Sequence[Criterion], 
         judgements = list[ScoreJudgement]()
         texts = [text for text in (output.output, output.reference, output.source, output.input) if text]
         for method, of_method in by_method.items():
-            for replicate in range(calls.run.manifest.replicates):
+            for replicate in range(calls.replicates):
                 answer = calls.output(f"{output.id}/{PROMPTS[method]}", replicate)
                 judgements += read_scores(answer, of_method, texts, replicate)
         items.append(_item(output, judgements, criteria))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from skill_evaluator import __version__
 from skill_evaluator.identifiers import now
-from skill_evaluator.judges.prompting.judging import JUDGING_VERSION, JudgeRecord, record_of
+from skill_evaluator.judges.judge_run import JUDGING_VERSION, JudgeRecord, record_of
 from skill_evaluator.judges.prompting.questions import Form, digest_of, load_prompt, mark_of
 from skill_evaluator.judges.prompting.reading import Unscored, invented_quotations, last_valid_verdict, text_of
 from skill_evaluator.library.cases import Case

@@ -8,7 +8,7 @@ from typing import Literal
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.text import nearest
 
-Finding = Literal["candidate_better", "same", "candidate_worse"]
+FindingVerdict = Literal["candidate_better", "same", "candidate_worse"]
 Impact = Literal["low", "medium", "high"]
 RegressionSeverity = Literal["none", "low", "medium", "high"]
 ShipDecision = Literal["ship", "review_required", "block"]

@@ -27,7 +27,7 @@ class NamedRubric:
     criteria: Sequence[Criterion]
 
     @property
-    def paper(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
         """The rubric as written to evaluation_rubric.json, with the ids of the criteria that are judged."""
         judged = [criterion.id for criterion in self.criteria]
         content = self.rubric.model_dump(mode="json")

@@ -24,12 +24,12 @@ from skill_evaluator.errors import JudgeError, StorageError
 from skill_evaluator.files import LinesWriter, ModelT, StrictModel, locked, read_checked, read_lines, replace_text
 from skill_evaluator.identifiers import Label, Timestamp
 from skill_evaluator.judges.calibration.labels import LabelledPair, LabelLine, RegressionLabel, ScoredItem, read_labels
+from skill_evaluator.judges.judge_run import Order
 from skill_evaluator.judges.modes.pairwise import OVERALL, PAIR, JudgePreferences, PairItem, PairMatch, matches_of
-from skill_evaluator.judges.modes.regression import JudgeRegressions, RegressionItem, rules_for
+from skill_evaluator.judges.modes.regression import JudgeRegressions, RegressionItem, rules_of_item
 from skill_evaluator.judges.modes.results import Decision
 from skill_evaluator.judges.modes.scoring import JudgeScores
 from skill_evaluator.judges.modes.ship_rules import IMPACTS, Impact, ShipRules, dimensions_of
-from skill_evaluator.judges.prompting.judging import Order
 from skill_evaluator.judges.prompting.questions import JudgedItem, OutputItem, read_items
 from skill_evaluator.library.rubrics import USUAL_THRESHOLD, Criterion
 from skill_evaluator.stats import by_key
@@ -117,9 +117,9 @@ def paired_item(match: PairMatch, criteria: Sequence[Criterion] = (), judge_run:
 
 
 def regression_item(item: RegressionItem, rules: ShipRules, judge_run: str | None = None) -> ReviewItem:
-    """Return the review item for comparing a candidate with its baseline in each dimension."""
-    outputs, dimensions = (item.baseline_output, item.candidate_output), rules_for(item, rules).dimensions
-    questions = [ReviewQuestion(name=dimension.name, text=dimension.question) for dimension in dimensions]
+    """Return the review item for comparing a candidate with its baseline in each dimension of the rules."""
+    questions = [ReviewQuestion(name=dimension.name, text=dimension.question) for dimension in rules.dimensions]
+    outputs = (item.baseline_output, item.candidate_output)
     return review_item("regression", item.id, outputs, questions, **_item_fields(item, judge_run))
 
 
@@ -131,7 +131,7 @@ def items_from(path: Path, dimensions: Sequence[str] = ()) -> list[ReviewItem]:
     """Read review items from the input file of `judge pairwise` or `regression`. Raise JudgeError if it is invalid."""
     if any(isinstance(value, dict) and "baseline_output" in value for _, value in read_lines(path, JudgeError)):
         pairs, rules = read_items(path, RegressionItem), ShipRules(dimensions=dimensions_of(dimensions))
-        return [regression_item(pair, rules) for pair in pairs]
+        return [regression_item(pair, rules_of_item(pair, rules)) for pair in pairs]
     return [paired_item(match) for match in matches_of(read_items(path, PairItem))]
 
 

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
 from skill_evaluator.errors import JudgeError
+from skill_evaluator.judges import judge_run
 from skill_evaluator.judges.calibration import agreement
 from skill_evaluator.judges.calibration.corruption import CorruptedPair, corrupt
 from skill_evaluator.judges.calibration.labels import (
@@ -17,11 +18,11 @@ from skill_evaluator.judges.calibration.labels import (
     read_verdicts,
 )
 from skill_evaluator.judges.calibration.results import JudgeCalibration, JudgeResult, SentenceErrors
+from skill_evaluator.judges.judge_run import JudgeCalls, Judged, JudgeRunSize, JudgeSession, JudgeTask, StoredLine
 from skill_evaluator.judges.modes import pairwise, regression, scoring
 from skill_evaluator.judges.modes import sentences as judged_sentences
 from skill_evaluator.judges.modes.sentences import SentencesItem, SentencesJudge, Vote, votes_on
 from skill_evaluator.judges.modes.ship_rules import ShipRules, dimensions_of
-from skill_evaluator.judges.prompting import judging
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, families_of
 from skill_evaluator.judges.prompting.questions import OutputItem
 from skill_evaluator.judges.prompting.reading import UnscoredReason
@@ -38,7 +39,7 @@ _CALLS_NOTE = "at most: a sentence that the judge denies is judged up to twice m
 _MIN_SENTENCE_LABELS = 30  # fewer labels give no useful error rate of one sentence
 
 
-def calibrate(request: CalibrateRequest, watch: Watch | None) -> judging.Judged | judging.JudgeRunSize:
+def calibrate(request: CalibrateRequest, watch: Watch | None) -> Judged | JudgeRunSize:
     """Measure judges against human labels, or return the size in a dry run. Raise JudgeError or ConfigError."""
     if request.labels is None:
         raise JudgeError("--labels FILE is required: the file of human labels")
@@ -47,10 +48,10 @@ def calibrate(request: CalibrateRequest, watch: Watch | None) -> judging.Judged 
     if request.judges:
         if stored:
             raise JudgeError("--verdicts and --batch read stored results and cannot be combined with --judge")
-        judge_session = judging.JudgeSession.of(request, watch)
+        session = JudgeSession.of(request, watch)
         if labels.of(SentenceLabel):
-            return _calibrate_sentences(request, judge_session, labels)
-        return _calibrate_by_rubric(request, judge_session, labels)
+            return _calibrate_sentences(request, session, labels)
+        return _calibrate_by_rubric(request, session, labels)
     if request.probes or request.corrupt:
         raise JudgeError("--probe and --corrupt require --judge ID")
     if not stored:
@@ -63,7 +64,7 @@ def calibrate(request: CalibrateRequest, watch: Watch | None) -> judging.Judged 
         batch = regression.read_regressions(request.batch)
         results += [agreement.batch_result(judge, labels, request.bar) for judge in batch.judges]
     calibration = JudgeCalibration(bar=request.bar, judges=results)
-    return judging.Judged(results=calibration, folder=request.out)
+    return Judged(results=calibration, folder=request.out)
 
 
 def _rubric(request: CalibrateRequest) -> Rubric | None:
@@ -77,7 +78,7 @@ def _scale_ends(rubric: Rubric | NamedRubric | None) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CalibrationTask(judging.JudgeTask):
+class CalibrationTask(JudgeTask):
     """The questions of `judge calibrate`, on labelled items and on corrupted pairs."""
 
     labels: Labels
@@ -99,20 +100,20 @@ def _make_task(request: CalibrateRequest, labels: Labels) -> CalibrationTask:
         questions, prompts = scoring.score_questions(rubric, outputs, request.seed), scoring.prompts_of(rubric.criteria)
     corrupted, dimensions = _corrupted_pairs(request, labels), dimensions_of() if request.corrupt else ()
     questions += [one for pair in corrupted for one in regression.pair_questions(pair, ShipRules(), request.seed)]
-    paper: dict[str, Any] = {
-        "rubric": None if rubric is None else rubric.paper,
+    content: dict[str, Any] = {
+        "rubric": None if rubric is None else rubric.content,
         "dimensions": {one.name: one.question for one in dimensions},
     }
     size = f"{counted(len(judged.lines), 'labelled item')}, {len(corrupted)} corrupted outputs and controls"
     return CalibrationTask(
         mode="calibrate",
-        rubric=digest(canonical_json(paper)),
-        criteria=[*_scale_ends(rubric), *paper["dimensions"]],
+        rubric_digest=digest(canonical_json(content)),
+        criteria=[*_scale_ends(rubric), *content["dimensions"]],
         prompts=[*prompts, *([regression.PROMPT] if corrupted else [])],
         items={item.id: item.digest for item in (*pairs, *outputs, *corrupted)},
         questions=questions,
         notes=[f"{size}; every pair is judged in both orders"],
-        paper=paper,
+        rubric=content,
         rubric_file="dimensions" if rubric is None else rubric.file,
         labels=judged,
         named_rubric=rubric,
@@ -153,78 +154,75 @@ def _corrupted_pairs(request: CalibrateRequest, labels: Labels) -> list[Corrupte
     return corrupted
 
 
-def _calibrate_by_rubric(
-    request: CalibrateRequest, judge_session: judging.JudgeSession, labels: Labels
-) -> judging.Judged | judging.JudgeRunSize:
+def _calibrate_by_rubric(request: CalibrateRequest, session: JudgeSession, labels: Labels) -> Judged | JudgeRunSize:
     if request.rubric is None and (request.probes or not request.corrupt):
         option, alternative = ("--probe", "") if request.probes else ("--judge", " or --corrupt N")
         raise JudgeError(f"{option} requires --rubric FILE{alternative}")
     task = _make_task(request, labels)
     if request.dry_run:
-        return judge_session.size(task)
-    judged = judge_session.ask(task)
-    families, scales = families_of(judge_session.configuration.models), _scale_ends(task.named_rubric)
-    results, lines = list[JudgeResult](), list[judging.StoredLine]()
-    for calls in judged.runs:
+        return session.size(task)
+    judged = session.ask(task)
+    families, scales = families_of(session.configuration.models), _scale_ends(task.named_rubric)
+    results, lines = list[JudgeResult](), list[StoredLine]()
+    for calls in judged.calls:
         verdicts, fields = _read_outputs(task, calls)
         measured = agreement.label_results(task.labels, verdicts, request.bar, scales, families)
-        result = measured[0] if measured else JudgeResult(judge=calls.record.model_id)
+        result = measured[0] if measured else JudgeResult(judge=calls.model.id)
         biases = [*result.biases, *agreement.probe_biases(request.probes, task.labels, verdicts, scales)]
         results.append(result.model_copy(update={**fields, "biases": biases}))
         lines += verdicts
     ids = {line.id for line in task.labels.lines}  # verdicts on probed items are not stored
-    file_names = {judging.StoredScore: scoring.SCORES, judging.StoredVerdict: pairwise.VERDICTS}
+    file_names = {judge_run.StoredScore: scoring.SCORES, judge_run.StoredVerdict: pairwise.VERDICTS}
     by_file = by_key((file_names[type(line)], line) for line in lines if line.id in ids)
     for name, file_lines in {**by_file, **({CORRUPTED: task.corrupted} if task.corrupted else {})}.items():
-        judging.write_lines(judged.folder / name, file_lines)
+        judge_run.write_lines(judged.folder / name, file_lines)
     calibration = JudgeCalibration(bar=request.bar, judging=judged.judging, judges=results)
-    judging.write_papers(judged.folder, task, calibration)
+    judge_run.write_results(judged.folder, task, calibration)
     return replace(judged, results=calibration)
 
 
-def _read_outputs(task: CalibrationTask, calls: judging.JudgeCalls) -> tuple[list[judging.StoredLine], dict[str, Any]]:
+def _read_outputs(task: CalibrationTask, calls: JudgeCalls) -> tuple[list[StoredLine], dict[str, Any]]:
     """Return a judge's verdicts on items, and the fields `record`, `detection` and `unusable` of its `JudgeResult`."""
-    verdicts, detection, unusable = list[judging.StoredLine](), None, []
+    verdicts, detection, unusable = list[StoredLine](), None, []
     if task.named_rubric is not None and task.matches:
-        preferences = pairwise.reduce_matches(task.matches, task.named_rubric.criteria, calls)
+        preferences = pairwise.reduce_matches(task.matches, calls, task.named_rubric.criteria)
         verdicts += pairwise.verdicts_of(preferences)
         unusable.append(preferences.unusable)
     if task.named_rubric is not None and task.outputs:
-        scored = scoring.reduce_scores(task.outputs, task.named_rubric.criteria, calls)
+        scored = scoring.reduce_scores(task.outputs, calls, task.named_rubric.criteria)
         verdicts += scoring.scores_of(scored)
         unusable.append(scored.unusable)
     if task.corrupted:
-        regressions = regression.reduce_regressions(task.corrupted, calls, ShipRules())
+        rules = dict.fromkeys((pair.id for pair in task.corrupted), ShipRules())
+        regressions = regression.reduce_regressions(task.corrupted, calls, rules)
         detection = None if regressions.unusable else agreement.detection_of(task.corrupted, regressions.pairs)
         unusable.append(regressions.unusable)
     return verdicts, {"record": calls.record, "detection": detection, "unusable": next(filter(None, unusable), None)}
 
 
-def _calibrate_sentences(
-    request: CalibrateRequest, judge_session: judging.JudgeSession, labels: Labels
-) -> judging.Judged | judging.JudgeRunSize:
-    if len(judge_session.models) > 1 or request.rubric or request.corrupt or request.probes or request.replicates > 1:
+def _calibrate_sentences(request: CalibrateRequest, session: JudgeSession, labels: Labels) -> Judged | JudgeRunSize:
+    if len(session.models) > 1 or request.rubric or request.corrupt or request.probes or request.replicates > 1:
         raise JudgeError("labels with a `sentence` require one --judge ID; omit --rubric, --corrupt, --probe and -n")
     items = _sentence_items(labels)
     task = _sentence_task(items, request.seed)
     if request.dry_run:
-        return replace(judge_session, request=replace(request, replicates=judged_sentences.MAX_VOTES)).size(task)
-    judge_run, folder, (model,) = judge_session.begin(task)
-    judge = SentencesJudge(model=model, judged_run=judge_run.id, seed=judge_run.seed, folder=folder / judging.RUNS)
-    calls = judged_sentences.ask_sentences(list(items.values()), judge, judge_session)
+        return replace(session, request=replace(request, replicates=judged_sentences.MAX_VOTES)).size(task)
+    begun, folder, (model,) = session.begin(task)
+    judge = SentencesJudge(model=model, judged_run=begun.id, seed=begun.seed, folder=folder / judge_run.RUNS)
+    calls = judged_sentences.ask_sentences(list(items.values()), judge, session)
     votes = {
         (output_id, sentence): vote
         for output_id, item in items.items()
-        for sentence, vote in votes_on(item, calls.answered, judge_run.seed).verdicts.items()
+        for sentence, vote in votes_on(item, calls.answered, begun.seed).verdicts.items()
     }
-    result = sentence_result(model.id, labels, votes, judging.texts_of(calls.answered.values()), request.bar)
-    result = result.model_copy(update={"record": calls.record(model, judge_session)})
-    head = judge_run.head(task.rubric_file)
+    result = sentence_result(model.id, labels, votes, judge_run.texts_of(calls.answered.values()), request.bar)
+    result = result.model_copy(update={"record": calls.record(model, session)})
+    head = judge_run.JudgeRunHead.view(begun, rubric_file=task.rubric_file, items=len(begun.items))
     calibration = JudgeCalibration(bar=request.bar, judging=head, judges=[result])
-    judging.write_papers(folder, task, calibration)
-    stopped = [] if calls.stopped is None else [f"{model.id} stopped: {calls.stopped}"]
-    again = judging.resume_command(request, judge_run.mode, folder, stopped) if stopped else []
-    return judging.Judged(folder=folder, judging=head, results=calibration, stopped=stopped, again=again)
+    judge_run.write_results(folder, task, calibration)
+    reasons = [] if calls.stopped is None else [f"{model.id} stopped: {calls.stopped}"]
+    again = judge_run.resume_command(request, begun.mode, folder, reasons) if reasons else []
+    return Judged(folder=folder, judging=head, results=calibration, reasons=reasons, again=again)
 
 
 def _sentence_items(labels: Labels) -> dict[str, SentencesItem]:
@@ -238,17 +236,17 @@ def _sentence_items(labels: Labels) -> dict[str, SentencesItem]:
     return items
 
 
-def _sentence_task(items: Mapping[str, SentencesItem], seed: int) -> judging.JudgeTask:
+def _sentence_task(items: Mapping[str, SentencesItem], seed: int) -> JudgeTask:
     sentences = list(dict.fromkeys(sentence for item in items.values() for sentence in item.sentences))
-    return judging.JudgeTask(
+    return JudgeTask(
         mode="calibrate",
-        rubric=digest(canonical_json(sentences)),
+        rubric_digest=digest(canonical_json(sentences)),
         criteria=["sentences"],
         prompts=["sentences"],
         items={output_id: digest(canonical_json(asdict(item))) for output_id, item in items.items()},
         questions=[question for item in items.values() if (question := votes_on(item, {}, seed).question)],
         notes=[_CALLS_NOTE],
-        paper={"sentences": sentences},
+        rubric={"sentences": sentences},
         rubric_file="sentences",
     )
 
@@ -262,7 +260,7 @@ def sentence_result(
     errors = {sentence: _sentence_errors(part) for sentence, part in verdicts.items()}
     reasons: Mapping[str, UnscoredReason] = {reason: reason for reason in get_args(UnscoredReason)}
     unscored = [None if vote.holds is not None else reasons.get(vote.ground, "not_answered") for _, vote in labelled]
-    unusable = judging.no_usable_output(unscored, texts)
+    unusable = judge_run.no_usable_output(unscored, texts)
     units = [Unit(people=[label.human], requests=[[vote.holds]], verdict=vote.holds) for label, vote in labelled]
     return JudgeResult(
         judge=judge,

@@ -24,15 +24,8 @@ from skill_evaluator.errors import (
 )
 from skill_evaluator.files import FrozenModel, first_problem, replace_text
 from skill_evaluator.identifiers import NAME_RULE, is_component_name
-from skill_evaluator.judges.prompting.judging import (
-    JUDGING,
-    RUNS,
-    JudgeMode,
-    JudgeRunSize,
-    JudgeSession,
-    JudgeTask,
-    read_judge_run,
-)
+from skill_evaluator.judges import judge_run
+from skill_evaluator.judges.judge_run import JudgeMode, JudgeRunSize, JudgeSession, JudgeTask
 from skill_evaluator.judges.prompting.questions import Form, load_prompt, mark_of
 from skill_evaluator.judges.prompting.reading import Unscored, last_valid_verdict, text_of
 from skill_evaluator.judges.workflows import requests
@@ -109,7 +102,7 @@ def draft_task(mode: JudgeMode, name: str, form: Form, texts: Mapping[str, str],
     prompt, wish = load_prompt(mode), digest("".join(texts.values()))
     question = prompt.question("draft", {"slot": SLOT}, texts, form, mark_of(seed, wish))
     items = {"draft": wish}
-    return JudgeTask(mode=mode, rubric=wish, criteria=[name], prompts=[mode], items=items, questions=[question])
+    return JudgeTask(mode=mode, rubric_digest=wish, criteria=[name], prompts=[mode], items=items, questions=[question])
 
 
 def draft(
@@ -123,7 +116,7 @@ def draft(
     if request.dry_run:
         return session.size(task)
     judged = session.ask(task)
-    (part,) = judged.runs
+    (calls,) = judged.calls
 
     def check(value: Any) -> DraftT | Unscored:
         try:
@@ -132,11 +125,11 @@ def draft(
             detail = first_problem(problem) if isinstance(problem, ValidationError) else str(problem)
             return Unscored(reason="wrong_format", detail=detail)
 
-    drafted = last_valid_verdict(part.output("draft", 0), check)
+    drafted = last_valid_verdict(calls.output("draft", 0), check)
     if not isinstance(drafted, Unscored):
         return drafted
     if drafted.reason == "not_answered":
-        reason = str(part.stopped) if part.stopped else drafted.detail
+        reason = str(calls.failure) if calls.failure else drafted.detail
         raise NoAnswerError(f"{request.judges[0]} gave no output: {reason}")
     noun = "rubric" if task.mode == "rubric" else "family of scenarios"
     raise JudgeError(f"the output contains no {noun}: {drafted.reason}: {drafted.detail}")
@@ -248,11 +241,11 @@ def draft_cases(request: requests.CasesDraftRequest, watch: Watch | None = None)
         print(f"continuing {killed}: its drafts were not written", file=sys.stderr)
         session = replace(session, request=replace(session.request, judge_run=str(killed)))
     judged = session.ask(task)
-    for part in judged.runs:
-        for replicate in part.answers.values():
+    for calls in judged.calls:
+        for replicate in calls.outcomes.values():
             drafted.add(replicate)
     if unmade := request.count - len(drafted.cases) - drafted.left_out.total():
-        drafted.left_out["; ".join(judged.stopped) or "its call was not made"] = unmade
+        drafted.left_out["; ".join(judged.reasons) or "its call was not made"] = unmade
     if not drafted.cases:
         reasons = [f"{count} × {reason}" for reason, count in drafted.left_out.items()]
         raise NoAnswerError(f"{request.model} drafted no case that can be used: {listed(reasons, 3)}")
@@ -262,10 +255,10 @@ def draft_cases(request: requests.CasesDraftRequest, watch: Watch | None = None)
 def _killed_run(session: JudgeSession, task: JudgeTask) -> Path | None:
     """Return the folder of an unfinished judge run with the same questions, or None if there is none."""
     planned = session.planned(task)
-    for path in session.request.out.glob(f"*/{JUDGING}"):
+    for path in session.request.out.glob(f"*/{judge_run.JUDGING}"):
         with suppress(JudgeError):
-            earlier = read_judge_run(path.parent)
-            answered = [len(answered_calls(folder)) for folder in (path.parent / RUNS).glob("*")]
+            earlier = judge_run.read_judge_run(path.parent)
+            answered = [len(answered_calls(folder)) for folder in (path.parent / judge_run.RUNS).glob("*")]
             if earlier.mode == "cases" and 0 < sum(answered) < len(task.items) and not planned.changes_since(earlier):
                 return path.parent
     return None
@@ -287,7 +280,7 @@ def _task(component: Component, existing: Sequence[Case], request: requests.Case
         questions[case_id] = prompt.question(case_id, kind, texts, form, mark)
     return JudgeTask(
         mode="cases",
-        rubric=whole,
+        rubric_digest=whole,
         criteria=["cases"],
         prompts=["cases"],
         items=dict.fromkeys(questions, whole),

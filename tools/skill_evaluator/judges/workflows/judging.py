@@ -6,26 +6,27 @@ the stages resume independently.
 """
 
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from skill_evaluator.errors import JudgeError
+from skill_evaluator.judges import judge_run
 from skill_evaluator.judges.calibration.agreement import alerts_of
 from skill_evaluator.judges.calibration.results import read_calibration
+from skill_evaluator.judges.judge_run import JudgeCalls, Judged, JudgeRunSize, JudgeSession, JudgeTask
 from skill_evaluator.judges.modes import pairwise, panel, regression, scoring
-from skill_evaluator.judges.modes.regression import RegressionResults
-from skill_evaluator.judges.modes.results import PEOPLE, CascadeResult, CascadeStage, Decision, PanelResult
-from skill_evaluator.judges.modes.run_outputs import NOT_APPLICABLE, read_outputs, read_pairs
+from skill_evaluator.judges.modes.regression import RegressionItem, RegressionResults
+from skill_evaluator.judges.modes.results import PEOPLE, CascadeResult, CascadeStage, Decision
+from skill_evaluator.judges.modes.run_outputs import NOT_APPLICABLE, PinnedOutputs, read_outputs, read_pairs
 from skill_evaluator.judges.modes.ship_rules import ShipRules, blocking_sentence, dimensions_of
-from skill_evaluator.judges.prompting import judging
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, family_warnings, mitigations_of
-from skill_evaluator.judges.prompting.questions import load_prompt, read_items
+from skill_evaluator.judges.prompting.questions import OutputItem, load_prompt, read_items
 from skill_evaluator.judges.review import queue as review
 from skill_evaluator.judges.workflows.requests import JudgedRequest, PairwiseRequest, RegressionRequest, ScoreRequest
-from skill_evaluator.library.config import load_settings
+from skill_evaluator.library.config import Policy, load_settings
 from skill_evaluator.library.rubrics import MethodName, load_rubric
 from skill_evaluator.runner.journal import settings_digest
 from skill_evaluator.runner.session import Watch
@@ -33,164 +34,22 @@ from skill_evaluator.stats import by_key
 from skill_evaluator.text import canonical_json, counted, digest
 
 JudgedResults = scoring.ScoreResults | pairwise.PairwiseResults | RegressionResults
+UnitT = TypeVar("UnitT", bound=OutputItem | pairwise.PairMatch | RegressionItem)
+JudgeT = TypeVar("JudgeT", bound=scoring.JudgeScores | pairwise.JudgePreferences | regression.JudgeRegressions)
 STRONG = "strong"  # folder of a cascade's second stage
 _SETTLED: frozenset[review.ReviewReason] = frozenset({"block", "regression", "stakes"})  # reasons other than doubt
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModeTask(judging.JudgeTask):
-    """The task of `judge score`, `pairwise` or `regression`. `units`: the outputs, matches or pairs to judge.
-
-    Five functions differ by command. `reduce` computes one judge's results. `decisions` returns the verdict on each
-    unit, with the reasons for human review. `panel` combines the results of several judges. `results` builds the
-    content of evaluation_results.json. `review_item` builds an item of the review queue.
-    """
-
-    units: Sequence[Any]
-    reduce: Callable[..., Any]
-    decisions: Callable[[Sequence[Any]], list[Decision]]
-    panel: Callable[[Sequence[Any]], PanelResult]
-    results: Callable[..., JudgedResults]
-    review_item: Callable[..., review.ReviewItem]
-
-
-def _score_task(request: ScoreRequest, session: judging.JudgeSession) -> ModeTask:
-    settings = session.configuration.settings
-    rubric = _load_criteria(request, session, ("direct_scoring", "reference_based"))
-    outputs, left_out, skill = read_outputs(request, rubric, settings.limits)
-    criteria, weights = rubric.criteria, settings.policy.judge.panel.weights
-    return ModeTask(
-        mode="score",
-        rubric=rubric.rubric.digest,
-        criteria=[criterion.id for criterion in criteria],
-        prompts=scoring.prompts_of(criteria),
-        items={item.id: item.digest for item in outputs},
-        questions=scoring.score_questions(rubric, outputs, request.seed),
-        warnings=_writer_warnings(session, rubric, [item.model for item in outputs]),
-        paper=rubric.paper,
-        rubric_file=rubric.file,
-        skill=skill,
-        source=str(request.items or request.run),
-        units=outputs,
-        reduce=partial(scoring.reduce_scores, criteria=criteria),
-        decisions=partial(review.decisions_on_scores, criteria=criteria),
-        panel=partial(panel.panel_scores, criteria=criteria, weights=weights),
-        results=partial(scoring.ScoreResults, left_out=left_out),
-        review_item=partial(review.scored_item, criteria=criteria),
-    )
-
-
-def _pair_task(request: PairwiseRequest, session: judging.JudgeSession) -> ModeTask:
-    rubric = _load_criteria(request, session, ("pairwise_comparison",))
-    items = read_items(request.items, pairwise.PairItem)
-    matches = pairwise.matches_of(items)
-    criteria, weights = rubric.criteria, session.configuration.settings.policy.judge.panel.weights
-    names = [criterion.id for criterion in criteria]
-    return ModeTask(
-        mode="pairwise",
-        rubric=rubric.rubric.digest,
-        criteria=names,
-        prompts=[pairwise.PROMPT],
-        items={item.id: item.digest for item in items},
-        questions=pairwise.match_questions(rubric, matches, request.seed),
-        notes=["every pair is judged in both orders"],
-        warnings=_writer_warnings(session, rubric, [writer for item in items for writer in item.writers]),
-        paper=rubric.paper,
-        rubric_file=rubric.file,
-        source=str(request.items),
-        units=matches,
-        reduce=partial(pairwise.reduce_matches, criteria=criteria),
-        decisions=partial(review.decisions_on_matches, criteria=criteria),
-        panel=partial(panel.panel_preferences, criteria=[*names, pairwise.OVERALL], weights=weights),
-        results=pairwise.PairwiseResults,
-        review_item=partial(review.paired_item, criteria=criteria),
-    )
-
-
-def _regression_task(request: RegressionRequest, session: judging.JudgeSession) -> ModeTask:
-    settings = session.configuration.settings
-    policy = settings.policy.judge
-    pairs, left_out, runs = read_pairs(request, settings.limits)
-    run_ids, skill = {side: run.run_id for side, run in runs.items()}, runs["candidate"].skill if runs else None
-    component = settings.policy.components.get(skill or "")
-    rules = ShipRules(
-        dimensions=dimensions_of(request.dimensions, request.preset, policy.blocking),
-        one_low=policy.one_low,
-        high_stakes="high" in (request.stakes, component.stakes if component else "normal"),
-        blocking=policy.blocking,
-    )
-    by_pair = [regression.rules_for(pair, rules).dimensions for pair in pairs]
-    dimensions = {one.name: {"question": one.question, "blocking": one.blocking} for part in by_pair for one in part}
-    paper = {"dimensions": dimensions, "one_low": rules.one_low, "high_stakes": rules.high_stakes}
-    notes = ["every pair is judged in both orders, identical outputs need no call"]
-    notes += dict.fromkeys(map(blocking_sentence, by_pair))
-    notes += [f"{side}: {run.skill_version} by {run.model_id}, {run.run_id}" for side, run in runs.items()]
-    warnings = _regression_warnings(pairs, session)
-    calibration, earlier = read_calibration(request.config, settings), _read_earlier(request, session)
-
-    def results(
-        judging: judging.JudgeRunHead,
-        judges: list[regression.JudgeRegressions],
-        panel: PanelResult | None = None,
-        cascade: CascadeResult | None = None,
-    ) -> RegressionResults:
-        decisions: Sequence[Decision] = panel.by_item if panel else cascade.decisions if cascade else ()
-        verdicts: list[Any] = [decision.verdict for decision in decisions] or [judge.ship_decision for judge in judges]
-        if set(left_out.values()) - {NOT_APPLICABLE}:
-            verdicts.append(None)  # a skipped case cannot ship without a review
-        return RegressionResults(
-            judging=judging,
-            judges=judges,
-            panel=panel,
-            cascade=cascade,
-            baseline=run_ids.get("baseline"),
-            candidate=run_ids.get("candidate"),
-            left_out=left_out,
-            ship_decision=regression.most_careful(verdicts),
-            against=None if earlier is None else earlier.judging.id,
-            alerts=[] if cascade else alerts_of(judges, judging.prompts, policy, calibration),
-            changes=[] if earlier is None else regression.rate_changes(judges, earlier.judges),
-        )
-
-    return ModeTask(
-        mode="regression",
-        rubric=digest(canonical_json(paper)),
-        criteria=list(dimensions),
-        prompts=[regression.PROMPT],
-        items={pair.id: pair.digest for pair in pairs},
-        questions=[one for pair in pairs for one in regression.pair_questions(pair, rules, request.seed)],
-        notes=notes,
-        warnings=warnings,
-        paper=paper,
-        skill=skill,
-        source=run_ids.get("candidate", str(request.items)),
-        units=pairs,
-        reduce=partial(regression.reduce_regressions, rules=rules),
-        decisions=partial(review.decisions_on_regressions, high_stakes=rules.high_stakes),
-        panel=partial(panel.panel_regressions, items=pairs, rules=rules, weights=policy.panel.weights),
-        results=results,
-        review_item=partial(review.regression_item, rules=rules),
-    )
-
-
-def judge(request: JudgedRequest, watch: Watch | None = None) -> judging.Judged | judging.JudgeRunSize:
+def judge(request: JudgedRequest, watch: Watch | None = None) -> Judged | JudgeRunSize:
     """Judge the outputs of a request. In a dry run return the size. Raise SkillEvaluatorError for invalid input."""
-    cascade_ids = cascade_judges(request)
-    session = judging.JudgeSession.of(request, watch, cascade_ids)
+    session = JudgeSession.of(request, watch, cascade_judges(request))
     if isinstance(request, ScoreRequest):
-        task = _score_task(request, session)
+        judged = _judge_outputs(request, session)
     elif isinstance(request, PairwiseRequest):
-        task = _pair_task(request, session)
+        judged = _judge_matches(request, session)
     else:
-        task = _regression_task(request, session)
-    if request.dry_run:
-        notes = [] if cascade_ids is None else ["at most: {1} is called only if {0} is in doubt".format(*cascade_ids)]
-        return session.size(replace(task, notes=[*task.notes, *notes]))
-    if cascade_ids is None:
-        judged = _judge_in_panel(task, request, session)
-    else:
-        judged = _judge_in_cascade(task, request, session, cascade_ids)
-    if request.review and judged.again:
+        judged = _judge_regressions(request, session)
+    if request.review and isinstance(judged, Judged) and judged.again:
         print("items are queued for review once the judge run is complete", file=sys.stderr)
     return judged
 
@@ -205,32 +64,184 @@ def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
     return names
 
 
-def _judge_in_panel(task: ModeTask, request: JudgedRequest, session: judging.JudgeSession) -> judging.Judged:
-    judged = session.ask(task)
-    judges: list[Any] = [task.reduce(task.units, calls=calls) for calls in judged.runs]
-    joint = task.panel(judges) if len(judges) > 1 else None
-    results = task.results(judging=judged.judging, judges=judges, panel=joint)
-    _write_results(judged.folder, task, results)
-    if request.review and not judged.again:
-        _queue(task, request, task.decisions(judges), results.judging.id)
-    return replace(judged, results=results)
+def _judge_outputs(request: ScoreRequest, session: JudgeSession) -> Judged | JudgeRunSize:
+    settings = session.configuration.settings
+    rubric = _load_criteria(request, session, ("direct_scoring", "reference_based"))
+    outputs, left_out, skill = read_outputs(request, rubric, settings.limits)
+    criteria = rubric.criteria
+    task = JudgeTask(
+        mode="score",
+        rubric_digest=rubric.rubric.digest,
+        criteria=[criterion.id for criterion in criteria],
+        prompts=scoring.prompts_of(criteria),
+        items={item.id: item.digest for item in outputs},
+        questions=scoring.score_questions(rubric, outputs, request.seed),
+        warnings=_writer_warnings(session, rubric, [item.model for item in outputs]),
+        rubric=rubric.content,
+        rubric_file=rubric.file,
+        skill=skill,
+        source=str(request.items or request.run),
+    )
+    if request.dry_run:
+        return session.size(task)
+    reduce = partial(scoring.reduce_scores, criteria=criteria)
+    decide = partial(review.decisions_on_scores, criteria=criteria)
+    judged, judges, decisions, cascade = _call_judges(task, request, session, outputs, reduce, decide)
+    if not judges:
+        return judged
+    weights = settings.policy.judge.panel.weights
+    joint = panel.panel_scores(judges, criteria, weights) if len(judged.calls) > 1 else None
+    results = scoring.ScoreResults.view(judged, left_out=left_out, judges=judges, panel=joint, cascade=cascade)
+    judge_run.write_results(judged.folder, task, results)
+    judge_run.write_lines(judged.folder / scoring.SCORES, (line for one in judges for line in scoring.scores_of(one)))
+    items = (review.scored_item(output, criteria, results.judging.id) for output in outputs)
+    return _queue(replace(judged, results=results), request, items, decisions)
 
 
-def _judge_in_cascade(
-    task: ModeTask, request: JudgedRequest, session: judging.JudgeSession, ids: tuple[str, ...]
-) -> judging.Judged:
+def _judge_matches(request: PairwiseRequest, session: JudgeSession) -> Judged | JudgeRunSize:
+    rubric = _load_criteria(request, session, ("pairwise_comparison",))
+    pair_items = read_items(request.items, pairwise.PairItem)
+    matches, criteria = pairwise.matches_of(pair_items), rubric.criteria
+    names = [criterion.id for criterion in criteria]
+    task = JudgeTask(
+        mode="pairwise",
+        rubric_digest=rubric.rubric.digest,
+        criteria=names,
+        prompts=[pairwise.PROMPT],
+        items={item.id: item.digest for item in pair_items},
+        questions=pairwise.match_questions(rubric, matches, request.seed),
+        notes=["every pair is judged in both orders"],
+        warnings=_writer_warnings(session, rubric, [writer for item in pair_items for writer in item.writers]),
+        rubric=rubric.content,
+        rubric_file=rubric.file,
+        source=str(request.items),
+    )
+    if request.dry_run:
+        return session.size(task)
+    reduce = partial(pairwise.reduce_matches, criteria=criteria)
+    decide = partial(review.decisions_on_matches, criteria=criteria)
+    judged, judges, decisions, cascade = _call_judges(task, request, session, matches, reduce, decide)
+    if not judges:
+        return judged
+    weights = session.configuration.settings.policy.judge.panel.weights
+    joint = panel.panel_preferences(judges, [*names, pairwise.OVERALL], weights) if len(judged.calls) > 1 else None
+    results = pairwise.PairwiseResults.view(judged, judges=judges, panel=joint, cascade=cascade)
+    judge_run.write_results(judged.folder, task, results)
+    judge_run.write_lines(
+        judged.folder / pairwise.VERDICTS, (line for one in judges for line in pairwise.verdicts_of(one))
+    )
+    items = (review.paired_item(match, criteria, results.judging.id) for match in matches)
+    return _queue(replace(judged, results=results), request, items, decisions)
+
+
+def _judge_regressions(request: RegressionRequest, session: JudgeSession) -> Judged | JudgeRunSize:
+    settings = session.configuration.settings
+    policy = settings.policy.judge
+    pairs, left_out, runs = read_pairs(request, settings.limits)
+    rules = _ship_rules(request, settings.policy, runs)
+    pair_rules = {pair.id: regression.rules_of_item(pair, rules) for pair in pairs}
+    task = _regression_task(request, session, pairs, runs, rules, pair_rules)
+    calibration, earlier = read_calibration(request.config, settings), _read_earlier(request, session)
+    if request.dry_run:
+        return session.size(task)
+    reduce = partial(regression.reduce_regressions, rules_by_item=pair_rules)
+    decide = partial(review.decisions_on_regressions, high_stakes=rules.high_stakes)
+    judged, judges, decisions, cascade = _call_judges(task, request, session, pairs, reduce, decide)
+    if not judges:
+        return judged
+    weights = policy.panel.weights
+    joint = panel.panel_regressions(judges, pair_rules, weights) if len(judged.calls) > 1 else None
+    verdicts: list[Any] = [decision.verdict for decision in (joint.by_item if joint else decisions)]
+    if set(left_out.values()) - {NOT_APPLICABLE}:
+        verdicts.append(None)  # a skipped case cannot ship without a review
+    prompts = [load_prompt(name).identity for name in task.prompts]
+    results = RegressionResults.view(
+        judged,
+        judges=judges,
+        panel=joint,
+        cascade=cascade,
+        baseline=runs["baseline"].run_id if runs else None,
+        candidate=runs["candidate"].run_id if runs else None,
+        left_out=left_out,
+        ship_decision=regression.most_careful(verdicts),
+        against=None if earlier is None else earlier.judging.id,
+        alerts=[] if cascade else alerts_of(judges, prompts, policy, calibration),
+        changes=[] if earlier is None else regression.rate_changes(judges, earlier.judges),
+    )
+    judge_run.write_results(judged.folder, task, results)
+    items = (review.regression_item(pair, pair_rules[pair.id], results.judging.id) for pair in pairs)
+    return _queue(replace(judged, results=results), request, items, decisions)
+
+
+def _ship_rules(request: RegressionRequest, policy: Policy, runs: Mapping[str, PinnedOutputs]) -> ShipRules:
+    component = policy.components.get(runs["candidate"].skill) if runs else None
+    return ShipRules(
+        dimensions=dimensions_of(request.dimensions, request.preset, policy.judge.blocking),
+        one_low=policy.judge.one_low,
+        high_stakes="high" in (request.stakes, component.stakes if component else "normal"),
+        blocking=policy.judge.blocking,
+    )
+
+
+def _regression_task(
+    request: RegressionRequest,
+    session: JudgeSession,
+    pairs: Sequence[RegressionItem],
+    runs: Mapping[str, PinnedOutputs],
+    rules: ShipRules,
+    pair_rules: Mapping[str, ShipRules],
+) -> JudgeTask:
+    by_pair = [one.dimensions for one in pair_rules.values()]
+    dimensions = {one.name: {"question": one.question, "blocking": one.blocking} for part in by_pair for one in part}
+    rubric = {"dimensions": dimensions, "one_low": rules.one_low, "high_stakes": rules.high_stakes}
+    notes = ["every pair is judged in both orders, identical outputs need no call"]
+    notes += dict.fromkeys(map(blocking_sentence, by_pair))
+    notes += [f"{side}: {run.skill_version} by {run.model_id}, {run.run_id}" for side, run in runs.items()]
+    return JudgeTask(
+        mode="regression",
+        rubric_digest=digest(canonical_json(rubric)),
+        criteria=list(dimensions),
+        prompts=[regression.PROMPT],
+        items={pair.id: pair.digest for pair in pairs},
+        questions=[one for pair in pairs for one in regression.pair_questions(pair, pair_rules[pair.id], request.seed)],
+        notes=notes,
+        warnings=_regression_warnings(pairs, session),
+        rubric=rubric,
+        skill=runs["candidate"].skill if runs else None,
+        source=runs["candidate"].run_id if runs else str(request.items),
+    )
+
+
+def _call_judges(
+    task: JudgeTask,
+    request: JudgedRequest,
+    session: JudgeSession,
+    units: Sequence[UnitT],
+    reduce: Callable[[Sequence[UnitT], JudgeCalls], JudgeT],
+    decide: Callable[[Sequence[JudgeT]], list[Decision]],
+) -> tuple[Judged, list[JudgeT], list[Decision], CascadeResult | None]:
+    """Call the judges. Return the judge run, the results of each judge, the decisions, and the result of a cascade.
+
+    `units` are the outputs, matches or pairs to judge. `reduce` computes the results of one judge, and `decide` the
+    decision on each unit. The `calls` of a cascade are those of its first judge. If that judge has not judged all
+    items, there are no results.
+    """
+    if not session.cascade:
+        judged = session.ask(task)
+        judges = [reduce(units, calls) for calls in judged.calls]
+        return judged, judges, decide(judges), None
+    cheap_id, strong_id = session.models[0].id, session.models[-1].id
     first = replace(session, models=session.models[:1]).ask(task)
-    last = first
     if first.again:
-        print("{1} is called once {0} has judged all items".format(*ids), file=sys.stderr)
-        return first
-    judges: list[Any] = [task.reduce(task.units, calls=calls) for calls in first.runs]
-    cheap, strong = task.decisions(judges), list[Decision]()
+        print(f"{strong_id} is called once {cheap_id} has judged all items", file=sys.stderr)
+        return first, [], [], None
+    judges = [reduce(units, calls) for calls in first.calls]
+    cheap, strong = decide(judges), list[Decision]()
     questions = by_key((question.case_id.rpartition("/")[0], question) for question in task.questions)
     open_units = [
         (unit, decision.item)
-        for unit, decision in zip(task.units, cheap, strict=True)
-        if unit.id in questions and not _is_settled(decision)
+        for unit, decision in zip(units, cheap, strict=True)
+        if unit.id in questions and not _SETTLED.issuperset(decision.reasons)
     ]
     if open_units:
         items = {item for _, item in open_units}
@@ -241,24 +252,15 @@ def _judge_in_cascade(
             warnings=(),
         )
         # The sessions share a budget. A resumed judge run keeps its transport even without --batch.
-        strong_request = replace(request, batch=first.runs[0].run.manifest.transport == "batch")
-        strong_session = replace(session, models=session.models[1:], request=strong_request)
+        is_batch = first.judging is not None and first.judging.transport == "batch"
+        strong_session = replace(session, models=session.models[1:], request=replace(request, batch=is_batch))
         last = strong_session.ask(open_task, first.folder / STRONG)
-        judges += [task.reduce([unit for unit, _ in open_units], calls=calls) for calls in last.runs]
-        strong = task.decisions(judges[1:])
-    cascade = _cascade_result(ids, cheap, strong)
-    results = task.results(judging=first.judging, judges=judges, cascade=cascade)
-    _write_results(first.folder, task, results)
-    again = []
-    if last.again:
-        again = judging.resume_command(request, task.mode, first.folder, last.stopped)
-    else:
-        _queue(task, request, cascade.decisions, results.judging.id)
-    return replace(first, results=results, stopped=last.stopped, again=again)
-
-
-def _is_settled(decision: Decision) -> bool:
-    return set(decision.reasons) <= _SETTLED
+        judges += [reduce([unit for unit, _ in open_units], calls) for calls in last.calls]
+        strong = decide(judges[1:])
+        again = judge_run.resume_command(request, task.mode, first.folder, last.reasons) if last.again else []
+        first = replace(first, reasons=last.reasons, again=again)
+    cascade = _cascade_result((cheap_id, strong_id), cheap, strong)
+    return first, judges, cascade.decisions, cascade
 
 
 def _cascade_result(ids: Sequence[str], cheap: Sequence[Decision], strong: Sequence[Decision]) -> CascadeResult:
@@ -271,7 +273,7 @@ def _cascade_result(ids: Sequence[str], cheap: Sequence[Decision], strong: Seque
     decisions = []
     for by, decision in last.values():
         verdict = decision.verdict
-        if not _is_settled(decision):
+        if not _SETTLED.issuperset(decision.reasons):
             verdict = "review_required" if verdict == "ship" else verdict if isinstance(verdict, str) else None
             by = PEOPLE
         decisions.append(decision.model_copy(update={"by": by, "verdict": verdict}))
@@ -283,36 +285,30 @@ def _cascade_result(ids: Sequence[str], cheap: Sequence[Decision], strong: Seque
     return CascadeResult(stages=stages, people=deciders.count(PEOPLE), decisions=decisions)
 
 
-def _write_results(folder: Path, task: judging.JudgeTask, results: JudgedResults) -> None:
-    judging.write_papers(folder, task, results)
-    if isinstance(results, scoring.ScoreResults):
-        scores = (line for judge in results.judges for line in scoring.scores_of(judge))
-        judging.write_lines(folder / scoring.SCORES, scores)
-    elif isinstance(results, pairwise.PairwiseResults):
-        verdicts = (line for judge in results.judges for line in pairwise.verdicts_of(judge))
-        judging.write_lines(folder / pairwise.VERDICTS, verdicts)
+def _queue(
+    judged: Judged, request: JudgedRequest, items: Iterable[review.ReviewItem], decisions: Sequence[Decision]
+) -> Judged:
+    """Queue the items with reasons for review and, with --review, a random sample. Return the judge run.
 
-
-def _queue(task: ModeTask, request: JudgedRequest, decisions: Sequence[Decision], judge_run: str) -> None:
-    """Queue the items with reasons for review and, with --review, a random sample."""
-    judged = [
-        (task.review_item(unit, judge_run=judge_run), decision.reasons)
-        for unit, decision in zip(task.units, decisions, strict=True)
-    ]
-    queued = review.select_for_review(judged, request.review_sample if request.review else 0, request.seed)
-    if queued or request.review:
-        queue = review.queue_in(request.config)
-        print(f"{counted(len(queue.add(queued)), 'item')} queued for review in {queue.folder}", file=sys.stderr)
+    If the judge run is incomplete, nothing is queued. The decisions of a cascade are queued even without --review.
+    """
+    if not judged.again and (request.review or judged.results.cascade):
+        reasons = [(item, decision.reasons) for item, decision in zip(items, decisions, strict=True)]
+        queued = review.select_for_review(reasons, request.review_sample if request.review else 0, request.seed)
+        if queued or request.review:
+            queue = review.queue_in(request.config)
+            print(f"{counted(len(queue.add(queued)), 'item')} queued for review in {queue.folder}", file=sys.stderr)
+    return judged
 
 
 def _load_criteria(
-    request: ScoreRequest | PairwiseRequest, session: judging.JudgeSession, methods: Sequence[MethodName]
+    request: ScoreRequest | PairwiseRequest, session: JudgeSession, methods: Sequence[MethodName]
 ) -> NamedRubric:
     rubric = load_rubric(request.rubric, session.configuration.settings.limits)
     return choose_criteria(str(request.rubric), rubric, request.criteria, methods)
 
 
-def _writer_warnings(session: judging.JudgeSession, rubric: NamedRubric, writers: Sequence[str | None]) -> list[str]:
+def _writer_warnings(session: JudgeSession, rubric: NamedRubric, writers: Sequence[str | None]) -> list[str]:
     demanding = [one.id for one in rubric.criteria if "different_model_family" in mitigations_of(one)]
     if not demanding:
         return []
@@ -325,9 +321,9 @@ def _writer_warnings(session: judging.JudgeSession, rubric: NamedRubric, writers
     return warnings
 
 
-def _regression_warnings(pairs: Sequence[regression.RegressionItem], session: judging.JudgeSession) -> list[str]:
+def _regression_warnings(pairs: Sequence[RegressionItem], session: JudgeSession) -> list[str]:
     same_family = session.configuration.settings.policy.judge.panel.same_family
-    writers = [writer for pair in pairs for writer in pair.writers]
+    writers = [model for pair in pairs for model in (pair.baseline_model, pair.candidate_model)]
     refuse = len(session.request.judges) > 1 and same_family == "refuse"
     demand = f"policy.judge.panel has same_family: {same_family}, so that a panel requires another family"
     undeclared = [
@@ -339,7 +335,7 @@ def _regression_warnings(pairs: Sequence[regression.RegressionItem], session: ju
     return family_warnings(session.models, session.configuration.models, writers, demand, refuse=refuse) + undeclared
 
 
-def _read_earlier(request: RegressionRequest, session: judging.JudgeSession) -> RegressionResults | None:
+def _read_earlier(request: RegressionRequest, session: JudgeSession) -> RegressionResults | None:
     """Return the results of the judge run that --against names, if any. Raise JudgeError if they are not comparable."""
     if request.against is None:
         return None
@@ -347,7 +343,7 @@ def _read_earlier(request: RegressionRequest, session: judging.JudgeSession) -> 
         raise JudgeError("--against cannot be combined with a cascade; use --judge")
     path = Path(request.against)
     if not path.is_file():
-        path = judging.find_judge_run(request.against, request.out, "regression") / judging.RESULTS
+        path = judge_run.find_judge_run(request.against, request.out, "regression") / judge_run.RESULTS
         if not path.exists():
             raise JudgeError(f"--against {request.against}: {path} does not exist; complete that judge run first")
     earlier = regression.read_regressions(path)

@@ -113,10 +113,7 @@ class NoUsableOutput(FrozenModel):
 
 
 def no_usable_output(unscored: Sequence[UnscoredReason | None], texts: Iterable[str]) -> NoUsableOutput | None:
-    """If all verdicts of a judge are unusable, return the reasons and the start of an output, else None.
-
-    `unscored` has an entry for each verdict: the reason why the verdict is unusable, or None. `texts` are the outputs.
-    """
+    """If all verdicts of a judge are unusable, return the reasons and the start of an output, else None."""
     reasons = [reason for reason in unscored if reason is not None]
     if not reasons or len(reasons) < len(unscored):
         return None
@@ -192,10 +189,6 @@ class JudgeRun(JudgeRunFields):
     questions: dict[CaseId, Digest]
     evaluator_version: Label
 
-    def head(self, rubric_file: str) -> JudgeRunHead:
-        """Return the head of the results file."""
-        return JudgeRunHead.view(self, rubric_file=rubric_file, items=len(self.items))
-
     def changes_since(self, earlier: "JudgeRun") -> list[str]:
         """Return the names of changed fields, judges and items. If only questions changed, return one text for them."""
         current, previous = self.model_dump(), earlier.model_dump()
@@ -210,20 +203,20 @@ class JudgeRun(JudgeRunFields):
 class JudgeTask:
     """The questions of a judge run, and the details that its files contain.
 
-    `rubric` is the digest of the rubric, `paper` its content and `rubric_file` its file. `prompts` are names of judge
-    prompts, such as `direct`. `items` has the digest of an item's texts by item id. `source` is the file or run with
-    the judged outputs. A dry run prints `notes`, and every run prints `warnings`.
+    `rubric` is the content of evaluation_rubric.json. `prompts` are names of judge prompts, such as `direct`. `items`
+    has the digest of an item's texts by item id. `source` is the file or run with the judged outputs. A dry run prints
+    `notes`, and every run prints `warnings`.
     """
 
     mode: JudgeMode
-    rubric: str
+    rubric_digest: str
     criteria: Sequence[str]
     prompts: Sequence[str]
     items: Mapping[str, str]
     questions: Sequence[Request]
     notes: Sequence[str] = ()
     warnings: Sequence[str] = ()
-    paper: Mapping[str, Any] = field(default_factory=dict)
+    rubric: Mapping[str, Any] = field(default_factory=dict)
     rubric_file: str = "dimensions"
     skill: str | None = None
     source: str | None = None
@@ -265,7 +258,7 @@ def write_judge_run(folder: Path, judging: JudgeRun) -> None:
     replace_text(folder / JUDGING, json_text(judging.model_dump(mode="json")))
 
 
-def judge_runs(judging: JudgeRun, models: Sequence[Model], folder: Path) -> list[journal.Run]:
+def runs_of_judges(judging: JudgeRun, models: Sequence[Model], folder: Path) -> list[journal.Run]:
     """Return the run of each judge, with its manifest and its folder, in the order of `models`."""
     prompts = {prompt.name: prompt.digest for prompt in judging.prompts}
     runs = []
@@ -285,17 +278,16 @@ def judge_runs(judging: JudgeRun, models: Sequence[Model], folder: Path) -> list
     return runs
 
 
-def write_papers(folder: Path, task: JudgeTask, results: FrozenModel) -> None:
+def write_results(folder: Path, task: JudgeTask, results: FrozenModel) -> None:
     """Write the rubric, the prompt and the results of a judge run into its folder. Raise StorageError if that fails."""
     parts, prompts = ["# Prompt of the judge\n"], [load_prompt(name) for name in task.prompts]
-    for prompt in prompts:
-        identity = prompt.identity
+    for identity in (prompt.identity for prompt in prompts):
         parts.append(f"Prompt `{identity.name}` {identity.version}, `{identity.digest}`.\n")
     for system in dict.fromkeys(question.system for question in task.questions):
         parts.append(f"## Instructions, the same for every item\n\n{code_block(system)}\n")
     for prompt in prompts:
         parts.append(f"## Template for the texts of an item: {prompt.identity.name}\n\n{code_block(prompt.texts)}\n")
-    replace_text(folder / RUBRIC, json_text(task.paper))
+    replace_text(folder / RUBRIC, json_text(task.rubric))
     replace_text(folder / PROMPT, "\n".join(parts))
     replace_text(folder / RESULTS, json_text(results.model_dump(mode="json")))
 
@@ -316,36 +308,37 @@ class JudgeRunSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeCalls:
-    """One judge of a judge run, with its outputs by call. `stopped`: the failure that ended its calls, if any."""
+    """One judge of a judge run, with the outcome of each call. `failure` ended its calls early, if it is not None."""
 
-    run: journal.Run
-    answers: Mapping[Call, Replicate]
+    model: Model
+    replicates: int
+    outcomes: Mapping[Call, Replicate]
     record: JudgeRecord
-    stopped: Failure | None
+    failure: Failure | None
 
     def output(self, question_id: str, replicate: int) -> str | Unscored:
         """Return the text of the judge's output for a question, or the reason why it is missing."""
-        return text_of(self.answers.get(Call(question_id, replicate)))
+        return text_of(self.outcomes.get(Call(question_id, replicate)))
 
     def unusable(self, unscored: Sequence[UnscoredReason | None]) -> NoUsableOutput | None:
         """If all verdicts of the judge are unusable, return the reasons and the start of an output, else None."""
-        return no_usable_output(unscored, texts_of(self.answers.values()))
+        return no_usable_output(unscored, texts_of(self.outcomes.values()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
     """A judge run after its calls: its folder, its head, the calls of each judge that has a key, and the results.
 
-    `judging`: None for stored verdicts. `results`: None if not computed. `stopped`: the reasons for calls without an
-    output. `again`: the command that resumes an incomplete judge run, else empty. It is incomplete if a judge lacks its
+    `judging`: None for stored verdicts. `results`: None if not computed. `reasons` explain calls without an output.
+    `again`: the command that resumes an incomplete judge run, else empty. It is incomplete if a judge lacks its
     key, stopped, or answered too few calls.
     """
 
     folder: Path
     judging: JudgeRunHead | None = None
-    runs: Sequence[JudgeCalls] = ()
+    calls: Sequence[JudgeCalls] = ()
     results: Any = None
-    stopped: Sequence[str] = ()
+    reasons: Sequence[str] = ()
     again: Sequence[str] = ()
 
     @property
@@ -355,9 +348,9 @@ class Judged:
         return EXIT_INCOMPLETE if self.again and code != EXIT_REGRESSED else code
 
 
-def resume_command(request: JudgeRequest, mode: JudgeMode, folder: Path, stopped: Sequence[str]) -> list[str]:
+def resume_command(request: JudgeRequest, mode: JudgeMode, folder: Path, reasons: Sequence[str]) -> list[str]:
     """Return the words of the command that resumes a judge run; a `--max-cost` that stopped the run is doubled."""
-    if request.max_cost is not None and any("stopped: max_cost" in sentence for sentence in stopped):
+    if request.max_cost is not None and any("stopped: max_cost" in sentence for sentence in reasons):
         request = replace(request, max_cost=2 * request.max_cost)
     options = words_of(request, *(request.__dataclass_fields__.keys() - _OMITTED_OPTIONS))
     return ["skill-evaluator", "judge", mode, *options, "--judge-run", str(folder)]
@@ -369,18 +362,19 @@ class JudgeSession(Session):
 
     request: JudgeRequest
     models: Sequence[Model]
+    cascade: bool = False  # the second judge is called only for items on which the first is in doubt
 
     @classmethod
     def of(
-        cls, request: JudgeRequest, watch: Watch | None = None, judges: tuple[str, ...] | None = None
+        cls, request: JudgeRequest, watch: Watch | None = None, cascade: tuple[str, ...] | None = None
     ) -> "JudgeSession":
-        """Return the session of a request; `judges` replaces the request's judges. Raise ConfigError or JudgeError."""
+        """Return the session of a request; `cascade` replaces its judges. Raise ConfigError or JudgeError."""
         counts = {"--replicates": request.replicates, "--concurrency": request.concurrency}
         refuse_amounts(counts, request.max_calls, request.max_cost)
         if request.dry_run and request.resumed is not None:
             raise JudgeError("--dry-run cannot be combined with --resume or --judge-run")
         configuration = read_configuration(request.config)
-        judge_ids = judges or request.judges
+        judge_ids = cascade or request.judges
         if not judge_ids:
             ids = ", ".join(model.id for model in configuration.models)
             raise JudgeError(f"no judge: name one of models.yaml with --judge ID, such as {ids}")
@@ -388,6 +382,7 @@ class JudgeSession(Session):
         judge_session = cls(
             request=request,
             models=models,
+            cascade=cascade is not None,
             configuration=configuration,
             watch=watch or no_progress,
             budget=Budget(request.max_cost, request.max_calls),
@@ -417,6 +412,7 @@ class JudgeSession(Session):
         created = datetime.datetime.now(datetime.UTC)
         return JudgeRun.view(
             task,
+            rubric=task.rubric_digest,
             id=journal.new_invocation(created),
             created=f"{created:%Y-%m-%dT%H:%M:%SZ}",
             prompts=[load_prompt(name).identity for name in task.prompts],
@@ -430,14 +426,19 @@ class JudgeSession(Session):
 
     def size(self, task: JudgeTask) -> JudgeRunSize:
         """Estimate the size of a judge run. This requires no key, makes no call and writes nothing."""
-        _print_warnings(task)
+        for warning in task.warnings:
+            print(f"warning: {warning}", file=sys.stderr)
         sizes, batch = {one.case_id: prices.size_of(one) for one in task.questions}, self.transport == "batch"
         judges = []
         for model in self.models:
             kind = self.configuration.kinds[model.provider]
             amounts = prices.estimate(sizes, model, kind, self.request.replicates, batch=batch)
             judges.append(prices.ModelEstimate.of(model, kind, self.configuration.keys, amounts))
-        notes = [*task.notes, *([prices.COST_OF_BATCHES] if batch else [])]
+        notes = list(task.notes)
+        if self.cascade:
+            notes.append(f"at most: {self.models[-1].id} is called only if {self.models[0].id} is in doubt")
+        if batch:
+            notes.append(prices.COST_OF_BATCHES)
         return JudgeRunSize(judging=self.planned(task), judges=judges, notes=notes)
 
     def begin(self, task: JudgeTask, stage_folder: Path | None = None) -> tuple[JudgeRun, Path, list[Model]]:
@@ -459,31 +460,28 @@ class JudgeSession(Session):
 
     def ask(self, task: JudgeTask, stage_folder: Path | None = None) -> Judged:
         """Start or resume a judge run and make its missing calls. Return the judge run; its `results` are None."""
-        _print_warnings(task)
+        for warning in task.warnings:
+            print(f"warning: {warning}", file=sys.stderr)
         judging, folder, models = self.begin(task, stage_folder)
-        runs = judge_runs(judging, models, folder)
+        runs = runs_of_judges(judging, models, folder)
         requests = {question.case_id: question for question in task.questions}
-        halted = make_calls(self, [(run, requests) for run in runs])
-        parts = []
+        failures = make_calls(self, [(run, requests) for run in runs])
+        calls = []
         for run in runs:
-            answers, stopped = journal.outcomes(run.folder), halted[run.manifest.run_id]
+            outcomes, failure = journal.outcomes(run.folder), failures[run.manifest.run_id]
             price = prices.price_of(run.model, self.configuration.kinds[run.model.provider])
-            reason = stopped.reason if stopped else None
-            record = record_of(run.model, run.manifest, list(answers.values()), price, reason)
-            parts.append(JudgeCalls(run=run, answers=answers, record=record, stopped=stopped))
-        planned = len(judging.questions) * judging.replicates
-        required = self.configuration.settings.required_coverage * planned
-        complete = len(parts) == len(judging.judges) and all(
-            part.stopped is None and sum(call.answered for call in part.answers.values()) >= required for part in parts
+            record = record_of(run.model, run.manifest, outcomes.values(), price, failure.reason if failure else None)
+            replicates = judging.replicates
+            calls.append(
+                JudgeCalls(model=run.model, replicates=replicates, outcomes=outcomes, record=record, failure=failure)
+            )
+        share = self.configuration.settings.required_coverage
+        complete = len(calls) == len(judging.judges) and all(
+            one.failure is None and one.record.answered >= share * one.record.planned for one in calls
         )
-        reasons = [f"{part.record.model_id} stopped: {part.stopped}" for part in parts if part.stopped]
-        failures = [(part.record.model_id, commonest_failure(part.answers.values())) for part in parts]
-        reasons += [f"{name} failed: {failure}" for name, failure in failures if failure]
+        reasons = [f"{one.model.id} stopped: {one.failure}" for one in calls if one.failure]
+        failed = [(one.model.id, commonest_failure(one.outcomes.values())) for one in calls]
+        reasons += [f"{name} failed: {failure}" for name, failure in failed if failure]
         again = [] if complete else resume_command(self.request, judging.mode, folder, reasons)
-        head = judging.head(task.rubric_file)
-        return Judged(folder=folder, judging=head, runs=parts, stopped=reasons, again=again)
-
-
-def _print_warnings(task: JudgeTask) -> None:
-    for warning in task.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
+        head = JudgeRunHead.view(judging, rubric_file=task.rubric_file, items=len(judging.items))
+        return Judged(folder=folder, judging=head, calls=calls, reasons=reasons, again=again)

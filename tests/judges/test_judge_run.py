@@ -6,13 +6,7 @@ from typing import Any, cast
 
 import pytest
 from skill_evaluator.errors import JudgeError
-from skill_evaluator.judges.prompting.judging import (
-    JudgeRun,
-    JudgeSession,
-    JudgeTask,
-    resumed_judge_run,
-    write_judge_run,
-)
+from skill_evaluator.judges.judge_run import JudgeRun, JudgeSession, JudgeTask, resumed_judge_run, write_judge_run
 from skill_evaluator.judges.prompting.questions import judge_request
 from skill_evaluator.judges.workflows.requests import JudgeRequest
 from skill_evaluator.library.config import Model
@@ -30,9 +24,9 @@ def planned(
     judge: Model = JUDGE,
     **changed: Any,
 ) -> JudgeRun:
-    asking = JudgeTask(
+    task = JudgeTask(
         mode="pairwise",
-        rubric="sha256:1",
+        rubric_digest="sha256:1",
         criteria=["tone"],
         prompts=["pairwise"],
         items={"a": "sha256:2"},
@@ -40,7 +34,7 @@ def planned(
     )
     request = JudgeRequest(seed=seed, replicates=replicates)
     judge_session = JudgeSession(request=request, models=[judge], configuration=cast("Any", None), watch=no_progress)
-    judging = judge_session.planned(replace(asking, **changed))
+    judging = judge_session.planned(replace(task, **changed))
     return judging.model_copy(update={"id": judging_id, "created": "2026-03-01T08:00:00Z"})
 
 

@@ -120,14 +120,16 @@ class Tally:
         self._hold("σ", [model.fluctuation_ci95 for model in models], sigma)
         self._hold("μ", [model.ability_ci95 for model in models], cohort.truth.mean(axis=1))
         self.settled += [
-            model.grade == grade for model, grade in zip(models, grades_of(sigma), strict=True) if model.settled
+            model.grading.grade == grade
+            for model, grade in zip(models, grades_of(sigma), strict=True)
+            if model.grading.settled
         ]
         self.grades += len(models)
         self.outside += sum(
             not ends[0] <= model.fluctuation <= ends[1] for model in models if (ends := model.fluctuation_ci95)
         )
         self.truth += sigma.tolist()
-        self.noise.append(result.noise_floor or 0.0)
+        self.noise.append(result.figures.noise_floor or 0.0)
 
     def _hold(self, name: str, intervals: list, truth: Floats) -> None:
         held = [bool(ends[0] - 1e-9 <= true <= ends[1]) for ends, true in zip(intervals, truth, strict=True) if ends]

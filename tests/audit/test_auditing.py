@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from skill_evaluator.audit.results import AuditResult, ModelAudit, audit, regimes_of
+from skill_evaluator.audit.results import AuditResult, CallFigures, ModelAudit, audit, regimes_of
 from skill_evaluator.audit.statistics import Quadrant
 
 from tests.audit.cubes import audited_paper, cube_of, drawn, paper, tally
@@ -34,20 +34,23 @@ def result() -> AuditResult:
 
 def _as_printed(one: ModelAudit) -> tuple[str, str, str | None, str | None, str]:
     pairs = " ".join(f"{each.ability:.1f} {each.fluctuation:.2f}" for each in one.benchmarks.values())
-    return f"{one.ability:.2f}", f"{one.fluctuation:.2f}", one.grade, one.quadrant, pairs
+    return f"{one.ability:.2f}", f"{one.fluctuation:.2f}", one.grading.grade, one.grading.quadrant, pairs
 
 
 def test_table_1_of_the_paper_is_reproduced(result: AuditResult) -> None:
     assert {one.model: _as_printed(one) for one in result.models} == TABLE_1
-    cuts = (result.thresholds.q25, result.thresholds.q50, result.thresholds.q75)
+    thresholds, medians = result.figures.thresholds, result.figures.medians
+    cuts = (thresholds.q25, thresholds.q50, thresholds.q75)
     assert [f"{cut:.2f}" for cut in cuts] == ["1.30", "1.57", "2.04"]
-    assert (f"{result.medians.ability:.1f}", f"{result.medians.fluctuation:.2f}") == ("62.3", "1.57")
+    assert (f"{medians.ability:.1f}", f"{medians.fluctuation:.2f}") == ("62.3", "1.57")
 
 
 def test_centering_changes_six_grades(result: AuditResult) -> None:
     assert result.regraded == 6
     changed = {
-        one.model: f"{one.grade}→{one.centered_grade}" for one in result.models if one.grade != one.centered_grade
+        one.model: f"{old}→{new}"
+        for one in result.models
+        if (old := one.grading.grade) != (new := one.grading.centered_grade)
     }
     assert changed == {
         "Kimi-K2": "AA→A",
@@ -70,7 +73,7 @@ def test_agentic_order_is_that_of_the_paper(result: AuditResult) -> None:
 
 def test_scores_alone_give_no_noise_and_no_interval(result: AuditResult) -> None:
     for model in result.models:
-        assert (model.noise, model.corrected, model.fluctuation_ci95, model.settled) == (None, None, None, None)
+        assert (model.noise, model.corrected, model.fluctuation_ci95, model.grading.settled) == (None, None, None, None)
     assert result.warnings[0] == "100% of the variance of Gemini-2.5-Flash-Lite is from mmlu_pro"
 
 
@@ -121,7 +124,7 @@ def test_cost_sensitive_is_q2_by_cost_or_without_prices_by_ability() -> None:
     regime = regimes_of(COHORT)["cost-sensitive"]
     assert [entry.model for entry in regime.ranked] == ["weaker", "weak"]
     assert regime.ranked[0].reason == "30.0 ($0.10 for 1,000 right outputs)"
-    unpriced = [model.model_copy(update={"usd_per_1000_right": None}) for model in COHORT]
+    unpriced = [model.model_copy(update={"calls": CallFigures()}) for model in COHORT]
     regime = regimes_of(unpriced)["cost-sensitive"]
     assert [entry.model for entry in regime.ranked] == ["weak", "weaker"]
     assert regime.note.endswith("by μ")
@@ -130,7 +133,7 @@ def test_cost_sensitive_is_q2_by_cost_or_without_prices_by_ability() -> None:
 def test_cost_is_per_right_output() -> None:
     cube = cube_of([[50, 50, 50, 50], [0, 0, 0, 0]])
     tallies = {"model-0": tally(0.002), "model-1": tally(0.002)}
-    costs = {model.model: model.usd_per_1000_right for model in audit(cube, tallies=tallies).models}
+    costs = {model.model: model.calls.usd_per_1000_right for model in audit(cube, tallies=tallies).models}
     assert costs == {"model-0": pytest.approx(4.0), "model-1": None}
 
 
@@ -138,7 +141,8 @@ def test_centering_removes_what_a_scenario_does_to_all_models() -> None:
     scores = np.array([[60.0, 61, 59, 50], [70, 69, 71, 60], [80, 84, 76, 70], [50, 50, 50, 40]])
     plain, centered = audit(cube_of(scores.tolist())), audit(cube_of(scores.tolist()), centered=True)
     assert centered.models[0].fluctuation < 1 < plain.models[0].fluctuation
-    assert [model.grade for model in centered.models] == [model.centered_grade for model in centered.models]
+    gradings = [model.grading for model in centered.models]
+    assert [each.grade for each in gradings] == [each.centered_grade for each in gradings]
     abilities = [{model.model: model.ability for model in result.models} for result in (plain, centered)]
     assert abilities[0] == pytest.approx(abilities[1])
     assert centered.neutrality == plain.neutrality

@@ -46,7 +46,8 @@ def test_charts_are_white_and_load_nothing(charts: Mapping[str, str]) -> None:
 def test_charts_hold_the_figures_of_the_result(charts: Mapping[str, str]) -> None:
     result = an_audit()
     for one in result.models:
-        figures = f"{one.model}: ability {one.ability:.2f}, fluctuation {one.fluctuation:.2f}, grade {one.grade}"
+        grade = one.grading.grade
+        figures = f"{one.model}: ability {one.ability:.2f}, fluctuation {one.fluctuation:.2f}, grade {grade}"
         assert figures in words(charts["map.svg"])
         for scenario, score in one.scenarios.items():
             assert f"{one.model} in {scenario}: {score:.1f}" in words(charts["heat.svg"])

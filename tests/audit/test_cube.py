@@ -73,7 +73,7 @@ def test_one_scenario_is_refused_and_one_model_has_no_grade(tmp_path: Path) -> N
     with pytest.raises(AuditError, match="at least 2 scenarios"):
         audit(_read(tmp_path, "model,template,quiz\na,0,50\nb,0,60\n"))
     result = audit(_read(tmp_path, "model,template,quiz\na,0,50\na,1,60\na,2,58\n"))
-    assert (result.models[0].quadrant, result.thresholds) == (None, None)
+    assert (result.models[0].grading.quadrant, result.figures.thresholds) == (None, None)
 
 
 def _rows(path: Path) -> list[list[str]]:

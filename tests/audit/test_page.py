@@ -37,8 +37,10 @@ def text(result: AuditResult, capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-def changed(result: AuditResult, **fields: object) -> AuditResult:
-    return result.model_copy(update={"models": [one.model_copy(update=fields) for one in result.models]})
+def graded(result: AuditResult, **fields: object) -> AuditResult:
+    gradings = [one.grading.model_copy(update=fields) for one in result.models]
+    models = [one.model_copy(update={"grading": each}) for one, each in zip(result.models, gradings, strict=True)]
+    return result.model_copy(update={"models": models})
 
 
 def test_first_screen_has_neutrality_before_grades_and_three_regimes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,7 +57,7 @@ def test_first_screen_has_neutrality_before_grades_and_three_regimes(capsys: pyt
     assert quadrants in screen
     starts = [line.split(":")[0].split("(")[0].strip(" -") for line in screen[-5:]]
     assert starts == ["Thresholds of σ", "Noise", "Agentic", "Single-shot", "Cost-sensitive"]
-    assert f"Noise: {result.noise_floor:.2f} points within a scenario" in screen[-4]
+    assert f"Noise: {result.figures.noise_floor:.2f} points within a scenario" in screen[-4]
     left_out = [f"{entry.model} {entry.reason}" for entry in result.regimes["agentic"].left_out]
     assert f"; filtered out: {left_out[0]}" in screen[-3]
 
@@ -69,8 +71,9 @@ def test_row_holds_the_figures_of_its_model_and_the_best_grade_is_first() -> Non
         low, high = one.fluctuation_ci95
         figures = (row["μ"], row["σ"], row["95 % CI of σ"])
         assert figures == (f"{one.ability:.2f}", f"{one.fluctuation:.2f}", f"{low:.2f}–{high:.2f}")
-        assert (row["grade"], row["settled"]) == (one.grade, "settled" if one.settled else "not settled")
-        assert row["quadrant"] == QUADRANTS[one.quadrant]
+        grading = one.grading
+        assert (row["grade"], row["settled"]) == (grading.grade, "settled" if grading.settled else "not settled")
+        assert row["quadrant"] == QUADRANTS[grading.quadrant]
     rows = table(page_of(an_audit(models=[f"m{at}" for at in range(12)])), "quadrant")
     order = [(["AAA", "AA", "A", "BBB"].index(row["grade"]), -float(row["μ"])) for row in rows]
     assert order == sorted(order)
@@ -89,7 +92,7 @@ def test_every_table_of_the_page_holds_the_results_figures() -> None:
         assert row["shifts all models"] == ("yes" if effect.significant else "no")
     (figures,) = [row for row in table(page, "centered grade") if row["model"] == "ash"]
     assert (figures["noise"], figures["σ without noise"]) == (points(ash.noise), points(ash.corrected))
-    assert (figures["$ per 1,000 right"], figures["latency, s"]) == (points(ash.usd_per_1000_right, 4), "1.25")
+    assert (figures["$ per 1,000 right"], figures["latency, s"]) == (points(ash.calls.usd_per_1000_right, 4), "1.25")
     on, law = ash.benchmarks["law"], next(used for used in result.used if used.name == "law")
     assert table(page, "law")[0]["law"].startswith(f"{on.grade} {points(on.fluctuation)}")
     assert f"law: weight 0.5; 100 questions; AAA ≤ {points(law.thresholds.q25)}" in audit_page(result).markdown()
@@ -99,7 +102,7 @@ def test_headline_names_the_safe_defaults() -> None:
     headline = finding_text(an_audit())
     assert headline[0] == "ash, birch: safe default (Q1)"
     assert headline[1] == "grades and quadrants are relative to the 4 models of this audit."
-    assert finding_text(changed(an_audit(), quadrant="avoid"))[0] == "No model is a safe default (Q1)"
+    assert finding_text(graded(an_audit(), quadrant="avoid"))[0] == "No model is a safe default (Q1)"
     assert "no cohort" in finding_text(an_audit(models=("alone",)))[1]
 
 
@@ -124,7 +127,7 @@ def odd_result() -> AuditResult:
     regime = Regime(title=ODD, note=ODD, ranked=entries, left_out=entries)
     neutrality = result.neutrality.model_copy(update={"verdict": ODD})
     texts = {"warnings": [ODD], "treatment": ODD, "regimes": {"odd": regime}, "neutrality": neutrality}
-    return changed(result.model_copy(update=texts), grade=ODD, centered_grade=ODD)
+    return graded(result.model_copy(update=texts), grade=ODD, centered_grade=ODD)
 
 
 def test_name_is_no_mark_up_on_a_page_and_no_control_character(capsys: pytest.CaptureFixture[str]) -> None:

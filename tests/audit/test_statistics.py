@@ -179,14 +179,14 @@ def test_audit_shows_the_noise_within_scenarios_and_subtracts_it() -> None:
     cube = drawn(np.full(6, 2.0), questions=80, replicates=2, interaction=0.1, seed=1)
     result = audit(cube)
     own = np.sqrt(replicate_noise(cube))
-    assert result.noise_floor == pytest.approx(np.median(own))
+    assert result.figures.noise_floor == pytest.approx(np.median(own))
     by_name = {model.model: model for model in result.models}
     for name, noise in zip(cube.models, own, strict=True):
         model = by_name[name]
         assert model.noise == pytest.approx(noise)
         assert model.corrected == pytest.approx(np.sqrt(max(model.fluctuation**2 - noise**2, 0)))
     single = audit(drawn(np.full(6, 2.0), replicates=1))
-    assert (single.noise_floor, single.models[0].noise, single.models[0].corrected) == (None, None, None)
+    assert (single.figures.noise_floor, single.models[0].noise, single.models[0].corrected) == (None, None, None)
     assert any("use -n 2" in warning for warning in single.warnings)
 
 
@@ -195,7 +195,7 @@ def test_noise_on_a_benchmark_is_that_of_the_benchmark_alone() -> None:
     outcomes = {"many": many.outcomes["quiz"], "few": few.outcomes["quiz"]}
     result, alone = audit(cube_of_outcomes(many.models, many.scenarios, outcomes, weights={})), audit(few)
     steady, noisy = result.used
-    assert noisy.noise_floor == alone.noise_floor
+    assert noisy.noise_floor == alone.figures.noise_floor
     assert noisy.noise_floor > 2 * steady.noise_floor
 
 

@@ -60,7 +60,7 @@ def test_model_without_outputs_makes_the_report_incomplete(served: AuditLibrary,
 
 def test_options_change_weights_and_grades(tmp_path: Path) -> None:
     library = AuditLibrary(tmp_path)
-    plain = {model.model: model.grade for model in audited_paper().models}
+    plain = {model.model: model.grading.grade for model in audited_paper().models}
     for options, changed, treatment in (
         (["--centered"], 6, "scores are centered: each scenario's mean over the models is subtracted"),
         (["--without", "7"], 3, "excluded scenario 7 (--without)"),

@@ -43,7 +43,7 @@ def test_newest_audit_is_first_and_invalid_audit_is_skipped(library: Library, tm
     assert words(page.find(class_="crumbs")).endswith(OLD)
     assert not [*(copied.root / "site" / "audits").iterdir()]
     grade = site_page(copied.root / "site", "index.html").find(
-        "a", href="audit.html", string=an_audit().models[0].grade
+        "a", href="audit.html", string=an_audit().models[0].grading.grade
     )
     assert grade is not None
 

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Self, TypeVar
@@ -82,6 +83,7 @@ class NestingModel(FrozenModel, validate_by_name=True):
     """
 
     @classmethod
+    @cache
     def _parts(cls) -> dict[str, type[BaseModel]]:
         parts: dict[str, Any] = {name: field.annotation for name, field in cls.model_fields.items()}
         return {name: part for name, part in parts.items() if cls.model_fields[name].validation_alias}

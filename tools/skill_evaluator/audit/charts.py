@@ -52,7 +52,7 @@ def quadrant_map(result: AuditResult) -> alt.LayerChart:
     """Draw each model by its ability (x) and its fluctuation over scenarios (y), with confidence intervals."""
     shown = [_point(model) for model in result.best_first()]
     legend = ["Lower right is better."]
-    if result.medians is not None:
+    if result.figures.medians is not None:
         legend.append("Grey lines: medians of the models.")
     if any(point["ability_ci95"] or point["fluctuation_ci95"] for point in shown):
         legend.append("Bars: 95 % confidence intervals.")
@@ -65,22 +65,27 @@ def quadrant_map(result: AuditResult) -> alt.LayerChart:
 
 
 def _point(model: ModelAudit) -> dict[str, Any]:
-    description = f"{visible(model.model)}: ability {model.ability:.2f}, fluctuation {model.fluctuation:.2f}"
+    grade = _grade_name(model)
+    figures = f"ability {model.ability:.2f}, fluctuation {model.fluctuation:.2f}"
     return {
         "ability": model.ability,
         "fluctuation": model.fluctuation,
         "name": chart_style.short_name(model.model),
-        "grade": _UNGRADED if model.grade is None else visible(model.grade),
-        "description": description if model.grade is None else f"{description}, grade {visible(model.grade)}",
+        "grade": grade,
+        "description": f"{visible(model.model)}: {figures}" + ("" if grade == _UNGRADED else f", grade {grade}"),
         "ability_ci95": model.ability_ci95 or (),
         "fluctuation_ci95": model.fluctuation_ci95 or (),
     }
 
 
+def _grade_name(model: ModelAudit) -> str:
+    return _UNGRADED if model.grading.grade is None else visible(model.grading.grade)
+
+
 def _quadrants(result: AuditResult, axes: _Axes) -> list[Any]:
-    if result.medians is None:
+    if result.figures.medians is None:
         return []
-    middle = {"x": result.medians.ability, "y": result.medians.fluctuation}
+    middle = {"x": result.figures.medians.ability, "y": result.figures.medians.fluctuation}
     best = {"left": middle["x"], "right": axes.across[1], "low": axes.up[0], "high": middle["y"]}
     tint = chart_style.drawn_from([best]).mark_rect(color=_BLUE, opacity=0.06, aria=False)
     lines = chart_style.drawn_from([middle]).mark_rule(color=chart_style.GREY, strokeWidth=1)
@@ -189,7 +194,7 @@ def _cells(model: ModelAudit) -> list[dict[str, Any]]:
 def box_chart(result: AuditResult) -> Any:
     """Draw a box plot of each model's scores in the scenarios. The ablest model is on top."""
     rows = [
-        {**row, "value": score, "grade": _UNGRADED if model.grade is None else visible(model.grade)}
+        {**row, "value": score, "grade": _grade_name(model)}
         for model in result.models
         for row, score in zip(_cells(model), model.scenarios.values(), strict=True)
     ]

@@ -12,16 +12,8 @@ from skill_evaluator.audit.cube import write_cube
 from skill_evaluator.audit.family import FamilyCheck, Trial
 from skill_evaluator.audit.manifest import DrawnAudit
 from skill_evaluator.audit.request import ScenariosCheckRequest
-from skill_evaluator.audit.results import (
-    REPORTED,
-    AuditResult,
-    BenchmarkFigures,
-    BenchmarkUsed,
-    ModelAudit,
-    Regime,
-    ReportedAudit,
-)
-from skill_evaluator.audit.statistics import QUADRANTS, QUARTERS, ScenarioEffect, Thresholds
+from skill_evaluator.audit.results import REPORTED, AuditResult, BenchmarkFigures, BenchmarkUsed, Regime, ReportedAudit
+from skill_evaluator.audit.statistics import QUADRANTS, QUARTERS, Quadrant, ScenarioEffect, Thresholds
 from skill_evaluator.display import cost_words
 from skill_evaluator.display.pages import (
     Block,
@@ -64,9 +56,9 @@ _UNBROKEN = frozenset({"model", "grade"})
 def finding_text(result: AuditResult) -> tuple[str, str]:
     """Return (headline, explanation) of an audit. The headline names the models in the quadrant `safe default`."""
     cohort = f"grades and quadrants are relative to the {counted(len(result.cohort), 'model')} of this audit"
-    if result.medians is None:
+    if result.figures.medians is None:
         return "No model is called a safe default", f"a single model has no cohort to be compared with; {cohort}."
-    safe = [model.model for model in result.best_first() if model.quadrant == "safe default"]
+    safe = [model.model for model in result.best_first() if model.grading.quadrant == "safe default"]
     if not safe:
         return "No model is a safe default (Q1)", f"none is both able and stable; {cohort}."
     return f"{listed(safe, _MAX_SAFE_DEFAULTS)}: safe default (Q1)", f"{cohort}."
@@ -135,17 +127,17 @@ def _summary_blocks(result: AuditResult) -> Iterator[Block]:
             points(model.ability),
             points(model.fluctuation),
             _interval_text(model.fluctuation_ci95),
-            _grade_cell(model.grade),
-            _SETTLED[model.settled],
-            _quadrant_cell(model),
+            _grade_cell(model.grading.grade),
+            _SETTLED[model.grading.settled],
+            _quadrant_cell(model.grading.quadrant),
         )
         for model in result.best_first()
     ]
     models = Sheet(columns=columns, rows=rows, numbers=frozenset(columns[1:4]), whole=_UNBROKEN)
     quadrants = " · ".join(f"{number} {quadrant}" for quadrant, number in QUADRANTS.items())
     yield replace(models, caption="Models, the best grade first", note=f"{quadrants}.")
-    medians = result.medians
-    thresholds = f"Thresholds of σ: {_threshold_text(result.thresholds)}"
+    medians = result.figures.medians
+    thresholds = f"Thresholds of σ: {_threshold_text(result.figures.thresholds)}"
     if medians is not None:
         thresholds += f"; medians: μ {points(medians.ability)}, σ {points(medians.fluctuation)}"
     advice = [_advice(regime) for regime in result.regimes.values()]
@@ -157,8 +149,8 @@ def _summary_blocks(result: AuditResult) -> Iterator[Block]:
 def _conclusion(result: AuditResult) -> Iterator[Line]:
     finding, reason = finding_text(result)
     yield Line(f"{finding}: {reason}", style="bold")
-    settled = [model.model for model in result.best_first() if model.settled]
-    unsettled = [model.model for model in result.best_first() if model.settled is False]
+    settled = [model.model for model in result.best_first() if model.grading.settled]
+    unsettled = [model.model for model in result.best_first() if model.grading.settled is False]
     sure = f"how sure: the grades of {listed(settled, _MAX_SAFE_DEFAULTS) or 'no model'} are settled"
     others = f", those of {listed(unsettled, _MAX_SAFE_DEFAULTS)} are not" if settled and unsettled else ""
     yield Line(sure + others)
@@ -196,10 +188,10 @@ def _model_blocks(result: AuditResult) -> Iterator[Block]:
             points(model.fluctuation),
             points(model.noise),
             points(model.corrected),
-            points(model.usd_per_1000_right, 4),
-            points(model.latency_s),
-            _grade_cell(model.grade),
-            _grade_cell(model.centered_grade, model.grade),
+            points(model.calls.usd_per_1000_right, 4),
+            points(model.calls.latency_s),
+            _grade_cell(model.grading.grade),
+            _grade_cell(model.grading.centered_grade, model.grading.grade),
         )
         for model in result.best_first()
     ]
@@ -252,7 +244,9 @@ def _benchmark_blocks(result: AuditResult) -> Iterator[Block]:
     names = [used.name for used in result.used]
     rows = [
         cells_of(
-            [model.model], _grade_cell(model.grade), *(_figures_text(model.benchmarks.get(name)) for name in names)
+            [model.model],
+            _grade_cell(model.grading.grade),
+            *(_figures_text(model.benchmarks.get(name)) for name in names),
         )
         for model in result.best_first()
     ]
@@ -294,8 +288,8 @@ def _figures_text(figures: BenchmarkFigures | None) -> str:
     return f"{grade}{points(figures.fluctuation)}{noise}, {points(figures.ability, 1)}"
 
 
-def _quadrant_cell(model: ModelAudit) -> Cell:
-    return Cell("–") if model.quadrant is None else Cell(QUADRANTS[model.quadrant], _STYLES.get(model.quadrant, ""))
+def _quadrant_cell(quadrant: Quadrant | None) -> Cell:
+    return Cell("–") if quadrant is None else Cell(QUADRANTS[quadrant], _STYLES.get(quadrant, ""))
 
 
 def _grade_cell(grade: str | None, before: str | None = None) -> Cell:
@@ -332,12 +326,12 @@ def _neutrality_text(result: AuditResult) -> str:
 
 
 def _noise_text(result: AuditResult) -> str:
-    if result.noise_floor is not None:
-        noise = f"{points(result.noise_floor)} points within a scenario (median over the models)"
+    if result.figures.noise_floor is not None:
+        noise = f"{points(result.figures.noise_floor)} points within a scenario (median over the models)"
         return f"{noise}, from {counted(result.replicates or 0, 'replicate')} per question."
     unknown = "unknown within a scenario, which requires two replicates"
-    if result.noise_ceiling is not None:
-        return f"{unknown}; at most {points(result.noise_ceiling)} points, if outputs were independent."
+    if result.figures.noise_ceiling is not None:
+        return f"{unknown}; at most {points(result.figures.noise_ceiling)} points, if outputs were independent."
     return f"{unknown}; --questions N would give an upper bound." if result.replicates is None else f"{unknown}."
 
 

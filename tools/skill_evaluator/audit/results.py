@@ -7,7 +7,6 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -19,7 +18,7 @@ from skill_evaluator.audit.manifest import audit_folders, size_warnings
 from skill_evaluator.audit.request import AuditReportRequest
 from skill_evaluator.audit.statistics import GRADE_ORDER, QUARTERS, Medians, Neutrality, Quadrant, Thresholds
 from skill_evaluator.errors import AuditError
-from skill_evaluator.files import FrozenModel, read_versioned
+from skill_evaluator.files import FrozenModel, NestingModel, inlined, read_versioned
 from skill_evaluator.records.record import ANSWERED, SCORED
 from skill_evaluator.stats import Interval
 from skill_evaluator.text import counted, listed, nearest
@@ -40,7 +39,24 @@ class BenchmarkFigures(FrozenModel):
     corrected: float | None = Field(default=None, description="fluctuation without the noise; null if unknown")
 
 
-class ModelAudit(FrozenModel):
+class Grading(FrozenModel):
+    """A model's grade and quadrant."""
+
+    grade: str | None
+    settled: bool | None = Field(default=None, description="whether the interval is within the grade; null: unknown")
+    centered_grade: str | None = Field(default=None, description="the grade if the scores are centered")
+    quadrant: Quadrant | None
+
+
+class CallFigures(FrozenModel):
+    """The outputs, cost and median latency of a model's calls; null if the calls are unknown."""
+
+    answers: dict[str, int] | None = Field(default=None, description="number of outputs by kind, such as unparseable")
+    usd_per_1000_right: float | None = None
+    latency_s: float | None = None
+
+
+class ModelAudit(NestingModel):
     """The figures of one model; scores and ability are in per cent, fluctuation and noise in points.
 
     `grade` and `quadrant` are relative to the other models; they are null if the audit has only one model.
@@ -51,18 +67,13 @@ class ModelAudit(FrozenModel):
     ability_ci95: Interval | None = None
     fluctuation: float
     fluctuation_ci95: Interval | None = Field(default=None, description="for other questions like these")
-    grade: str | None
-    settled: bool | None = Field(default=None, description="whether the interval is within the grade; null: unknown")
-    centered_grade: str | None = Field(default=None, description="the grade if the scores are centered")
-    quadrant: Quadrant | None
+    grading: Grading = inlined("grading")
     noise: float | None = Field(default=None, description="standard deviation of a score within a scenario")
     corrected: float | None = Field(default=None, description="fluctuation without the noise; null if unknown")
     benchmarks: dict[str, BenchmarkFigures]
     shares: dict[str, float] = Field(description="share of the variance by benchmark")
     scenarios: dict[str, float] = Field(description="score in each scenario")
-    answers: dict[str, int] | None = Field(default=None, description="number of outputs by kind, such as unparseable")
-    usd_per_1000_right: float | None = None
-    latency_s: float | None = None
+    calls: CallFigures = inlined("calls")
 
 
 class RankEntry(FrozenModel):
@@ -92,7 +103,16 @@ class BenchmarkUsed(FrozenModel):
     noise_ceiling: float | None = None
 
 
-class AuditResult(FrozenModel):
+class CohortFigures(FrozenModel):
+    """The thresholds of the grades and quadrants, and the noise of the scores in points."""
+
+    thresholds: Thresholds | None
+    medians: Medians | None
+    noise_floor: float | None = Field(default=None, description="median noise within a scenario, from replicates")
+    noise_ceiling: float | None = Field(default=None, description="binomial noise, an upper bound")
+
+
+class AuditResult(NestingModel):
     """The result of an audit. Its models are sorted by fluctuation, the most stable first."""
 
     audit_version: int = AUDIT_VERSION
@@ -102,10 +122,7 @@ class AuditResult(FrozenModel):
     replicates: int | None
     treatment: str | None = Field(default=None, description="the scores that were excluded or centered")
     models: list[ModelAudit]
-    thresholds: Thresholds | None
-    medians: Medians | None
-    noise_floor: float | None = Field(default=None, description="median noise within a scenario, from replicates")
-    noise_ceiling: float | None = Field(default=None, description="binomial noise, an upper bound")
+    figures: CohortFigures = inlined("figures")
     neutrality: Neutrality
     regraded: int | None = Field(default=None, description="number of grades that centering changes")
     regimes: dict[str, Regime]
@@ -113,7 +130,7 @@ class AuditResult(FrozenModel):
 
     def best_first(self) -> list[ModelAudit]:
         """Return the models by grade, then by ability; models without a grade come last."""
-        ranks = {model.model: GRADE_ORDER.get(model.grade or "", len(GRADE_ORDER)) for model in self.models}
+        ranks = {model.model: GRADE_ORDER.get(model.grading.grade or "", len(GRADE_ORDER)) for model in self.models}
         return sorted(self.models, key=lambda model: (ranks[model.model], -model.ability, model.model))
 
     def ablest_first(self) -> list[ModelAudit]:
@@ -147,19 +164,18 @@ def audit(
         cohort=list(cube.models),
         scenarios=list(cube.scenarios),
         used=[
-            BenchmarkUsed(
+            BenchmarkUsed.view(
+                _cohort_figures(cube.for_benchmark(name), scale),
                 name=name,
                 weight=float(weight),
                 questions=cube.questions.get(name),
-                **_cohort_figures(cube.for_benchmark(name), scale),
             )
             for name, weight in zip(cube.benchmarks, cube.weights, strict=True)
         ],
         replicates=cube.replicates,
         treatment=cube.treatment,
         models=sorted(models, key=lambda model: (model.fluctuation, -model.ability)),
-        medians=statistics.medians_of(cube.abilities, cube.fluctuations),
-        **_cohort_figures(cube, scale),
+        figures=_cohort_figures(cube, scale),
         neutrality=neutrality,
         regraded=None if len(cube.models) < 2 else sum(a != b for a, b in zip(raw_grades, new_grades, strict=True)),
         regimes=regimes_of(models),
@@ -171,12 +187,15 @@ def audit(
     )
 
 
-def _cohort_figures(cube: Cube, scale: Sequence[str]) -> dict[str, Any]:
-    """Return the fields `thresholds`, `noise_floor` and `noise_ceiling` of an audit or benchmark."""
+def _cohort_figures(cube: Cube, scale: Sequence[str]) -> CohortFigures:
     noises = statistics.replicate_noise(cube), statistics.binomial_noise(cube)
     floor, ceiling = (None if noise is None else float(np.sqrt(np.median(noise))) for noise in noises)
-    thresholds = statistics.thresholds_of(cube.fluctuations, scale)
-    return {"thresholds": thresholds, "noise_floor": floor, "noise_ceiling": ceiling}
+    return CohortFigures(
+        thresholds=statistics.thresholds_of(cube.fluctuations, scale),
+        medians=statistics.medians_of(cube.abilities, cube.fluctuations),
+        noise_floor=floor,
+        noise_ceiling=ceiling,
+    )
 
 
 def _figures_by_model(cube: Cube, scale: Sequence[str]) -> list[BenchmarkFigures]:
@@ -208,27 +227,31 @@ def _model_audits(
             interval = interval_of(figures.fluctuation**2, float(noise[m]), len(cube.scenarios))
         if noise is not None and interval is not None and figures.grade is not None:
             settled = statistics.is_settled(figures.fluctuation, interval, float(np.sqrt(noise[m])), cuts)
-        tally = tallies.get(name)
-        usd, right = None if tally is None else tally.usd_per_output, figures.ability / 100
         audits.append(
             ModelAudit.view(
                 figures,
                 model=name,
                 ability_ci95=statistics.ability_interval(cube, m),
                 fluctuation_ci95=interval,
-                settled=settled,
-                centered_grade=centered_grades[m],
-                quadrant=quadrants[m],
+                grading=Grading(
+                    grade=figures.grade, settled=settled, centered_grade=centered_grades[m], quadrant=quadrants[m]
+                ),
                 noise=None if own_noise is None else float(np.sqrt(own_noise[m])),
                 benchmarks={benchmark: models[m] for benchmark, models in by_benchmark.items()},
                 shares=shares_by_benchmark(cube, m),
                 scenarios=dict(zip(cube.scenarios, map(float, cube.overall[m]), strict=True)),
-                answers=None if tally is None else dict(tally.outcomes),
-                usd_per_1000_right=1000 * usd / right if usd is not None and right else None,
-                latency_s=None if tally is None else tally.latency_s,
+                calls=_call_figures(tallies.get(name), figures.ability / 100),
             )
         )
     return audits
+
+
+def _call_figures(tally: CallTally | None, right: float) -> CallFigures:
+    if tally is None:
+        return CallFigures()
+    usd = tally.usd_per_output
+    cost = None if usd is None or not right else 1000 * usd / right
+    return CallFigures(answers=dict(tally.outcomes), usd_per_1000_right=cost, latency_s=tally.latency_s)
 
 
 def shares_by_benchmark(cube: Cube, model: int) -> dict[str, float]:
@@ -254,14 +277,15 @@ def regimes_of(models: Sequence[ModelAudit]) -> dict[str, Regime]:
     by_ability = sorted(models, key=lambda model: -model.ability)
     agentic, left_out, single_shot = [], [], []
     for model in by_ability:
-        if model.grade in _STABLE_GRADES:
+        if model.grading.grade in _STABLE_GRADES:
             agentic.append(_entry(model))
         else:
-            left_out.append(_entry(model, model.grade or "no grade"))
-        fragile = model.quadrant == "strong but scenario-fragile"
+            left_out.append(_entry(model, model.grading.grade or "no grade"))
+        fragile = model.grading.quadrant == "strong but scenario-fragile"
         single_shot.append(_entry(model, "Q4: stability warning" if fragile else ""))
-    predictable = [model for model in by_ability if model.quadrant == "predictable baseline"]
-    costs = {model.model: model.usd_per_1000_right for model in predictable if model.usd_per_1000_right is not None}
+    predictable = [model for model in by_ability if model.grading.quadrant == "predictable baseline"]
+    prices = {model.model: model.calls.usd_per_1000_right for model in predictable}
+    costs = {name: usd for name, usd in prices.items() if usd is not None}
     by_cost = bool(predictable) and len(costs) == len(predictable)
     if by_cost:
         predictable.sort(key=lambda model: costs[model.model])
@@ -283,7 +307,7 @@ def _entry(model: ModelAudit, note: str = "") -> RankEntry:
 def _output_warnings(cube: Cube, models: Sequence[ModelAudit]) -> Iterator[str]:
     high_shares = []
     for model in models:
-        answers = model.answers or {}
+        answers = model.calls.answers or {}
         outputs = sum(answers.get(kind, 0) for kind in ANSWERED)
         share = 1 - answers.get(SCORED, 0) / outputs if outputs else 0.0
         if share > _MAX_UNSCORED:
@@ -305,7 +329,7 @@ def _grade_warnings(cube: Cube, models: Sequence[ModelAudit]) -> Iterator[str]:
     noisy = [model.model for model in models if model.corrected == 0 and model.fluctuation > 0]
     if noisy:
         yield f"noise within a scenario explains the whole fluctuation of {listed(noisy)}"
-    unsettled = [model.model for model in models if model.settled is False]
+    unsettled = [model.model for model in models if model.grading.settled is False]
     if unsettled:
         yield f"{len(unsettled)} of {counted(len(models), 'grade')} are not settled: add questions"
     for model in models:

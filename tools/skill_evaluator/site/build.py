@@ -142,7 +142,7 @@ def _write_audits(site: SiteFolder, folder: Path) -> dict[str, str | None]:
         others = [(other, addresses[other], len(results[other].cohort)) for other in results if other != name]
         page = {"name": name, "others": others, **site_audit(result)}
         write_page(site, addresses[name], "audit.html", max_text=_MAX_AUDIT_TEXT, **page)
-    return {model.model: model.grade for model in results[newest].models}
+    return {model.model: model.grading.grade for model in results[newest].models}
 
 
 def _write_component(

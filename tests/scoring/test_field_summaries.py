@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from skill_evaluator.library.components import Component
-from skill_evaluator.records.summaries import ArraySummary, FieldSummary, Filled, Profile
+from skill_evaluator.records.summaries import ArraySummary, FieldSummary, Filled, Profile, ValueCounts
 from skill_evaluator.scoring.recording import summarize_arrays, summarize_fields, summarize_pass_hat_k
 
 from tests.support.components import FAILED, REFUSED, case, component, scorecard
@@ -45,11 +45,7 @@ def test_fields_are_summarized_over_cases_and_replicates(tmp_path: Path) -> None
     assert found["kind"] == FieldSummary(
         compare="category",
         accuracy=0.6,
-        n=5,
-        right=3,
-        wrong=1,
-        missing=1,
-        extra=0,
+        counts=ValueCounts(n=5, right=3, wrong=1, missing=1, extra=0),
         stability=0.5,  # (2/3 + 1/3) ÷ 2
         confusion={"sale": {"sale": 2, "refund": 1}, "refund": {"null": 1, "refund": 1}},
         macro_f1=0.65,  # sale 2·2 ÷ (3 + 2), refund 2·1 ÷ (2 + 2)
@@ -59,7 +55,8 @@ def test_fields_are_summarized_over_cases_and_replicates(tmp_path: Path) -> None
         profile=Profile(flaky=2),
     )
     note = found["note"]
-    assert (note.compare, note.right, note.wrong, note.extra, note.confusion) == ("text", 2, 1, 1, None)
+    assert (note.compare, note.confusion) == ("text", None)
+    assert note.counts == ValueCounts(n=4, right=2, wrong=1, missing=0, extra=1)
     assert (note.token_f1, note.rouge_l) == (pytest.approx((1 + 1 + 1 + 0) / 4), pytest.approx((1 + 1 + 1 / 2 + 0) / 4))
     assert note.filled == Filled(n=5, output=4, truth=3)
     assert note.profile == Profile(unscored=2)
@@ -69,11 +66,7 @@ def test_unscored_field_has_only_stability_and_alpha(skill: Component) -> None:
     assert fields(skill, [R, W], unlabelled=(0,))["total"] == FieldSummary(
         compare="number",
         accuracy=None,
-        n=0,
-        right=0,
-        wrong=0,
-        missing=0,
-        extra=0,
+        counts=ValueCounts(n=0, right=0, wrong=0, missing=0, extra=0),
         stability=0.5,
         alpha=0.0,
         profile=Profile(flaky=1),

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
-from skill_evaluator.files import FrozenModel
+from skill_evaluator.files import FrozenModel, NestingModel, inlined
 from skill_evaluator.identifiers import CaseId, Commit, Digest, Label, ModelId, RunId, Share, Usd
 from skill_evaluator.stats import by_key, quantile
 
@@ -49,7 +49,17 @@ class Profile(FrozenModel):
     unscored: NonNegativeInt = 0
 
 
-class FieldSummary(FrozenModel):
+class ValueCounts(FrozenModel):
+    """The compared values of a field or array by outcome; `n` is their sum."""
+
+    n: NonNegativeInt
+    right: NonNegativeInt
+    wrong: NonNegativeInt
+    missing: NonNegativeInt
+    extra: NonNegativeInt
+
+
+class FieldSummary(NestingModel):
     """A field over a run. `accuracy` is right ÷ n; a category has a `confusion` matrix, {truth: {output: count}}.
 
     `alpha` is Krippendorff's: the agreement of the replicates of a case. Free text has `token_f1` and `rouge_l`.
@@ -57,11 +67,7 @@ class FieldSummary(FrozenModel):
 
     compare: str
     accuracy: float | None
-    n: NonNegativeInt
-    right: NonNegativeInt
-    wrong: NonNegativeInt
-    missing: NonNegativeInt
-    extra: NonNegativeInt
+    counts: ValueCounts = inlined("counts")
     stability: float | None
     token_f1: float | None = None
     rouge_l: float | None = None
@@ -84,22 +90,25 @@ class ArraySummary(FrozenModel):
     widest: NonNegativeInt
 
 
-def values_of_arrays(per_field: Mapping[str, FieldSummary]) -> dict[str, dict[str, int]]:
-    """Return the counts of values (right, wrong, missing, extra, and their sum `n`) of each array, by its path.
+def values_of_arrays(per_field: Mapping[str, FieldSummary]) -> dict[str, ValueCounts]:
+    """Return the counts of the values in each array, by its path.
 
     A value in nested arrays counts for the inner array.
 
-    >>> leaf = {"compare": "exact", "accuracy": 0.5, "n": 2, "right": 1, "wrong": 0, "stability": 1.0}
-    >>> one, other = (FieldSummary(**leaf, missing=m, extra=1 - m) for m in (0, 1))
-    >>> values_of_arrays({"items[].name": one, "items[].price": other, "date": one})
-    {'items': {'n': 4, 'right': 2, 'wrong': 0, 'missing': 1, 'extra': 1}}
+    >>> counts = ValueCounts(n=2, right=1, wrong=0, missing=0, extra=1)
+    >>> name = FieldSummary(compare="exact", accuracy=0.5, counts=counts, stability=1.0)
+    >>> values_of_arrays({"items[].name": name, "items[].price": name, "date": name})
+    {'items': ValueCounts(n=4, right=2, wrong=0, missing=0, extra=2)}
     """
-    leaves_of_array = by_key((path.rpartition("[]")[0], leaf) for path, leaf in per_field.items() if "[]" in path)
-    values = {
-        array: {name: sum(getattr(leaf, name) for leaf in leaves) for name in ("right", "wrong", "missing", "extra")}
-        for array, leaves in leaves_of_array.items()
+    fields_of_array = by_key(
+        (path.rpartition("[]")[0], field.counts) for path, field in per_field.items() if "[]" in path
+    )
+    outcomes = ("right", "wrong", "missing", "extra")
+    sums = {
+        array: {name: sum(getattr(each, name) for each in counts) for name in outcomes}
+        for array, counts in fields_of_array.items()
     }
-    return {array: {"n": sum(counts.values()), **counts} for array, counts in values.items()}
+    return {array: ValueCounts(n=sum(counts.values()), **counts) for array, counts in sums.items()}
 
 
 class ContractFault(FrozenModel):

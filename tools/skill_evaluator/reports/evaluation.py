@@ -240,7 +240,7 @@ def _facts(record: Record) -> str:
 
 def _weakest_sheet(record: Record) -> Sheet:
     """Build the table of the five weakest fields with a score below 1: token F1 of free text, otherwise accuracy."""
-    scored = [(path, field) for path, field in record.per_field.items() if field.n]
+    scored = [(path, field) for path, field in record.per_field.items() if field.counts.n]
     ranked = sorted(scored, key=lambda item: (_field_score(item[1]), item[0]))
     rows = []
     for path, field in ranked[:_MAX_WEAKEST]:
@@ -248,7 +248,8 @@ def _weakest_sheet(record: Record) -> Sheet:
         if score >= 1:
             break
         unit = " F1" if field.token_f1 is not None else ""
-        counts = (f"{field.right}/{field.n}", str(field.wrong), str(field.missing), str(field.extra))
+        of = field.counts
+        counts = (f"{of.right}/{of.n}", str(of.wrong), str(of.missing), str(of.extra))
         name = Cell(name_text(path) or WHOLE, code=True, link=pages.component_address(record.skill, path))
         stabilities = field.profile.model_dump() if field.profile else {}
         cases_by_name = {name: cases for name, cases in stabilities.items() if cases}

@@ -51,6 +51,7 @@ from skill_evaluator.records.summaries import (
     Quantiles,
     Summary,
     Tokens,
+    ValueCounts,
 )
 from skill_evaluator.repository import commit_of
 from skill_evaluator.runner.journal import Manifest
@@ -384,10 +385,10 @@ def _summarize_field(cases: Sequence[CaseScore], path: str, compare: str) -> Fie
     labelled = {(_label(truth), _label(output)): count for (truth, output), count in total.confusion.items()}
     stabilities = [case.agreement.stability[path] for case in cases if path in case.agreement.stability]
     parsed = sum(case.parsed for case in cases if case.labelled and compare != CHECK)
-    return FieldSummary.view(
-        total,
+    return FieldSummary(
         compare=compare,
         accuracy=rounded(total.right / total.n if total.n else None),
+        counts=ValueCounts.view(total),
         stability=rounded(mean_or_none(stabilities)),
         token_f1=rounded(total.token_f1 / total.texts if total.texts else None),
         rouge_l=rounded(total.rouge_l / total.texts if total.texts else None),

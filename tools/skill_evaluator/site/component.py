@@ -146,8 +146,8 @@ def _item_rows(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:
     by_model = {model_id: values_of_arrays(record.per_field) for model_id, record in newest.items()}
     for path in dict.fromkeys(path for arrays in by_model.values() for path in arrays):
         for model_id, arrays in by_model.items():
-            if path in arrays and arrays[path]["n"]:
-                yield {"array": path or WHOLE, "model": model_id, **arrays[path]}
+            if path in arrays and arrays[path].n:
+                yield {"array": path or WHOLE, "model": model_id, **dict(arrays[path])}
 
 
 def _confusion_matrices(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]]:

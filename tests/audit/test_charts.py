@@ -3,15 +3,15 @@
 import json
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from skill_evaluator.audit.charts import MAX_NAMED, box_chart, heat_map, quadrant_map
-from skill_evaluator.audit.page import audit_page, draw
+from skill_evaluator.audit.page import audit_page
 from skill_evaluator.audit.results import AuditResult
 from skill_evaluator.display import visible
 from skill_evaluator.display.chart_style import svg
+from skill_evaluator.display.pages import draw_charts
 
 from tests.audit.cubes import an_audit
 from tests.support.odd_texts import HOSTILE
@@ -19,8 +19,8 @@ from tests.support.odd_texts import HOSTILE
 ELEMENTS = {"svg", "defs", "g", "rect", "path", "line", "text", "tspan", "linearGradient", "stop"}
 
 
-def drawn(result: AuditResult, folder: Path) -> dict[str, str]:
-    return {path.name: path.read_text() for path in draw(audit_page(result), folder)}
+def drawn(result: AuditResult) -> Mapping[str, str]:
+    return draw_charts(audit_page(result).blocks)
 
 
 def words(chart: str) -> str:
@@ -31,8 +31,8 @@ def words(chart: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def charts(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
-    return drawn(an_audit(), tmp_path_factory.mktemp("charts"))
+def charts() -> Mapping[str, str]:
+    return drawn(an_audit())
 
 
 def test_charts_are_white_and_load_nothing(charts: Mapping[str, str]) -> None:
@@ -84,10 +84,10 @@ def test_grade_has_one_colour_in_every_chart() -> None:
         assert {*re.findall(r'"domain": (\["AAA"[^]]*)], "range": \["#', specified)} == {'["AAA", "AA", "A", "BBB"'}
 
 
-def test_name_is_no_mark_up_in_a_chart(tmp_path: Path) -> None:
+def test_name_is_no_mark_up_in_a_chart() -> None:
     models = [text for text in HOSTILE if set(text) & set("<&\x1b\ud800")]
     result = an_audit(models=models, scenarios=("<script>", "a&b", "]]>\x00"), benchmarks=("<b>&\ud800",))
-    charts = drawn(result, tmp_path)
+    charts = drawn(result)
     for chart in charts.values():
         assert {one.tag.partition("}")[2] for one in ElementTree.fromstring(chart).iter()} <= ELEMENTS
     said = words(charts["map.svg"])

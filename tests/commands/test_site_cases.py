@@ -9,7 +9,7 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from skill_evaluator.site.build import SiteServer
+from skill_evaluator.display.loopback import LoopbackServer
 
 from tests.support.chat_server import notice
 from tests.support.documents import a_pdf, a_png
@@ -88,15 +88,15 @@ def test_unknown_component_in_the_settings_publishes_nothing(measured: Library) 
 def test_served_site_shows_documents_and_outputs(measured: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
 
-    def serve(server: SiteServer) -> None:
+    def serve(server: LoopbackServer) -> None:
         threading.Thread(target=forever, args=(server, 0.01), daemon=True).start()
         with urlopen(f"{server.address}cases/{SKILL}/alpha.html") as answer:
             opened.append(answer.read().decode())
         server.shutdown()
         raise KeyboardInterrupt
 
-    forever = SiteServer.serve_forever
-    monkeypatch.setattr(SiteServer, "serve_forever", serve)
+    forever = LoopbackServer.serve_forever
+    monkeypatch.setattr(LoopbackServer, "serve_forever", serve)
     monkeypatch.setattr("signal.signal", lambda *_: None)
     measured.settings()
     assert measured.call("site", "serve").code == 0

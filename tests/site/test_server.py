@@ -3,12 +3,13 @@
 import signal
 import threading
 from collections.abc import Iterator
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
-from skill_evaluator.display.loopback import HOST
-from skill_evaluator.site.build import SiteServer
+from skill_evaluator.display.loopback import HOST, LoopbackServer
+from skill_evaluator.site.build import SiteRequest
 
 from tests.support.library import SCRIPT, Library
 
@@ -16,13 +17,13 @@ pytestmark = pytest.mark.process
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteServer]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoopbackServer]:
     folder = tmp_path_factory.mktemp("served")
     (folder / "site" / "cases").mkdir(parents=True)
     (folder / "site" / "index.html").write_text("the index")
     (folder / "site" / "cases" / "a.html").write_text("a document")
     (folder / "outside.txt").write_text("outside")
-    with SiteServer(folder / "site") as running:
+    with LoopbackServer(0, partial(SiteRequest, directory=str(folder / "site"))) as running:
         thread = threading.Thread(target=running.serve_forever, args=(0.01,))
         thread.start()
         yield running
@@ -30,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteServer]:
         thread.join()
 
 
-def ask(server: SiteServer, path: str, *hosts: str, method: str = "GET") -> tuple[int, str, str | None]:
+def ask(server: LoopbackServer, path: str, *hosts: str, method: str = "GET") -> tuple[int, str, str | None]:
     """Return status, text and `Location` of a response, and check that no other site may load it."""
     connection = HTTPConnection(HOST, server.server_port)
     connection.putrequest(method, path, skip_host=True)
@@ -42,7 +43,7 @@ def ask(server: SiteServer, path: str, *hosts: str, method: str = "GET") -> tupl
     return answer.status, answer.read().decode(), answer.getheader("Location")
 
 
-def test_files_are_served_read_only_at_addresses_with_the_token(server: SiteServer) -> None:
+def test_files_are_served_read_only_at_addresses_with_the_token(server: LoopbackServer) -> None:
     assert ask(server, f"/{server.token}/") == (200, "the index", None)
     assert ask(server, f"/{server.token}/cases/a.html?1") == (200, "a document", None)
     assert ask(server, f"/{server.token}/index.html", f"localhost:{server.server_port}")[0] == 200
@@ -51,7 +52,7 @@ def test_files_are_served_read_only_at_addresses_with_the_token(server: SiteServ
     }
 
 
-def test_request_without_token_or_with_foreign_host_is_refused(server: SiteServer) -> None:
+def test_request_without_token_or_with_foreign_host_is_refused(server: LoopbackServer) -> None:
     for path in ("/", "/index.html", "//", "/cases/a.html", f"/{server.token}", f"/{server.token}x/index.html"):
         status, text, _ = ask(server, path)
         assert (status, server.token in text) == (403, False), path
@@ -60,7 +61,7 @@ def test_request_without_token_or_with_foreign_host_is_refused(server: SiteServe
         assert ask(server, f"/{server.token}/index.html", *hosts)[0] == 403
 
 
-def test_paths_outside_of_the_site_and_folders_are_not_found(server: SiteServer) -> None:
+def test_paths_outside_of_the_site_and_folders_are_not_found(server: LoopbackServer) -> None:
     leading_out = ("../outside.txt", "%2e%2e/outside.txt", "..%2foutside.txt", "/etc/passwd", "/evil.example/%2e%2e")
     for path in (*leading_out, "cases", "cases/", "index.html/", "a%00b", "%ff"):
         status, text, elsewhere = ask(server, f"/{server.token}/{path}")

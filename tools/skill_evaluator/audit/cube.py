@@ -52,11 +52,7 @@ class Outcomes:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cube:
-    """The scores of an audit, [models, scenarios, benchmarks] in per cent, and the weight of each benchmark.
-
-    `outcomes` has the scores of single outputs by benchmark, and `questions` the number of questions by benchmark.
-    `treatment` is a text that says which scores were excluded or centered.
-    """
+    """The scores of an audit, [models, scenarios, benchmarks] in per cent, and the weight of each benchmark."""
 
     models: tuple[str, ...]
     scenarios: tuple[str, ...]

@@ -91,7 +91,8 @@ def write_audit(reported: ReportedAudit) -> list[Path]:
     check_writable(out, "--out DIR")
     charts = [out / CHARTS]
     try:
-        draw(page, out / CHARTS)
+        for name, drawing in draw_charts(page.blocks).items():
+            replace_text(out / CHARTS / name, drawing)
     except ImportError as problem:
         message = f"charts require libraries that cannot be imported ({problem}): {INSTALL}"
         print(f"warning: {message}", file=sys.stderr)
@@ -99,14 +100,6 @@ def write_audit(reported: ReportedAudit) -> list[Path]:
     replace_text(out / REPORT, page.markdown(CHARTS if charts else ""))
     replace_text(out / REPORTED, json_text(reported.result.model_dump(mode="json")))
     return [out / REPORT, out / REPORTED, *charts, *write_cube(reported.cube, out)]
-
-
-def draw(page: Page, folder: Path) -> list[Path]:
-    """Write every chart of a page as an SVG file and return the paths. Raise ImportError if a library is missing."""
-    drawings = draw_charts(page.blocks)
-    for name, drawing in drawings.items():
-        replace_text(folder / name, drawing)
-    return [folder / name for name in drawings]
 
 
 def _summary_blocks(result: AuditResult) -> Iterator[Block]:
@@ -221,8 +214,7 @@ def _scenario_blocks(result: AuditResult) -> Iterator[Block]:
         for scenario, mean in zip(result.scenarios, result.neutrality.means, strict=False)
     ]
     columns = ("scenario", "mean over the models", "shift", "standard errors", "shifts all models")
-    sheet = Sheet(columns=columns, rows=rows, numbers=frozenset(columns[1:4]))
-    yield replace(sheet, caption="Difficulty of the scenarios")
+    yield Sheet(columns=columns, rows=rows, numbers=frozenset(columns[1:4]), caption="Difficulty of the scenarios")
     if result.neutrality.limit is not None:
         yield Line(
             "Shift: the median over the models of the score relative to the model's own median. If a scenario shifts "
@@ -473,6 +465,6 @@ def _trial_blocks(trial: Trial) -> list[Block]:
         cells_of([scenario], *(f"{trial.scores[model][scenario]:.1f}" for model in models))
         for scenario in trial.scores[models[0]]
     ]
-    sheet = Sheet(columns=("scenario", *models), rows=rows, numbers=frozenset(models), named=frozenset(models))
-    caption = f"Trial {trial.audit}, {counted(trial.questions, 'question')}, % right"
-    return [replace(sheet, caption=caption), Line(f"{trial.neutrality}.")]
+    caption, names = f"Trial {trial.audit}, {counted(trial.questions, 'question')}, % right", frozenset(models)
+    sheet = Sheet(columns=("scenario", *models), rows=rows, numbers=names, named=names, caption=caption)
+    return [sheet, Line(f"{trial.neutrality}.")]

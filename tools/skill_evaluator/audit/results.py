@@ -160,9 +160,9 @@ def audit(
         note = "scores are centered: each scenario's mean over the models is subtracted"
         cube = centered_cube.with_treatment(note)
     models = _model_audits(cube, scale, new_grades, tallies)
-    return AuditResult(
+    return AuditResult.view(
+        cube,
         cohort=list(cube.models),
-        scenarios=list(cube.scenarios),
         used=[
             BenchmarkUsed.view(
                 _cohort_figures(cube.for_benchmark(name), scale),
@@ -172,8 +172,6 @@ def audit(
             )
             for name, weight in zip(cube.benchmarks, cube.weights, strict=True)
         ],
-        replicates=cube.replicates,
-        treatment=cube.treatment,
         models=sorted(models, key=lambda model: (model.fluctuation, -model.ability)),
         figures=_cohort_figures(cube, scale),
         neutrality=neutrality,

@@ -9,6 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, partial
 from typing import Any
@@ -91,12 +92,9 @@ def _has_edit_similarity(truth: Any, output: Any, rule: FieldRule) -> bool:
     from rapidfuzz.distance import Levenshtein
 
     longest = max(len(truth_text), len(output_text))
-    edits = int((1 - _threshold(rule)) * longest + 1e-9)  # whole edits: 1 - 0.8 of 5 letters is one, not 0.9999
+    threshold = 1.0 if rule.threshold is None else rule.threshold
+    edits = int((1 - threshold) * longest + 1e-9)  # whole edits: 1 - 0.8 of 5 letters is one, not 0.9999
     return Levenshtein.distance(truth_text, output_text, score_cutoff=edits) <= edits
-
-
-def _threshold(rule: FieldRule) -> float:
-    return 1.0 if rule.threshold is None else rule.threshold
 
 
 def amount(text: str) -> float | None:
@@ -164,10 +162,8 @@ def _as_date(value: Any, rule: FieldRule) -> datetime.date | None:
 @lru_cache(maxsize=4096)  # strptime caches only five formats
 def _parsed_date(text: str, formats: tuple[str, ...]) -> datetime.date | None:
     for form in formats:
-        try:
+        with suppress(ValueError):
             return datetime.datetime.strptime(text, form).date()
-        except ValueError:
-            continue
     return None
 
 
@@ -186,7 +182,7 @@ def _within_days(truth: Any, output: Any, rule: FieldRule) -> bool:
 def _has_token_f1(truth: Any, output: Any, rule: FieldRule) -> bool:
     if not (isinstance(truth, str) and isinstance(output, str)):
         return frozen(truth) == frozen(output)
-    return token_f1(truth, output) >= _threshold(rule)
+    return token_f1(truth, output) >= (1.0 if rule.threshold is None else rule.threshold)
 
 
 def _category(value: Any, rule: FieldRule) -> Hashable:

@@ -1,5 +1,6 @@
 """Summaries of a run's outputs by metric, field, array and schema rule, as stored in records and rows."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -7,7 +8,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from skill_evaluator.files import FrozenModel, NestingModel, inlined
 from skill_evaluator.identifiers import CaseId, Commit, Digest, Label, ModelId, RunId, Share, Usd
-from skill_evaluator.stats import by_key, quantile
+from skill_evaluator.stats import quantile
 
 # omitted if None, to keep the digests of older records
 LATER: Any = Field(default=None, exclude_if=lambda value: value is None)
@@ -100,15 +101,11 @@ def values_of_arrays(per_field: Mapping[str, FieldSummary]) -> dict[str, ValueCo
     >>> values_of_arrays({"items[].name": name, "items[].price": name, "date": name})
     {'items': ValueCounts(n=4, right=2, wrong=0, missing=0, extra=2)}
     """
-    fields_of_array = by_key(
-        (path.rpartition("[]")[0], field.counts) for path, field in per_field.items() if "[]" in path
-    )
-    outcomes = ("right", "wrong", "missing", "extra")
-    sums = {
-        array: {name: sum(getattr(each, name) for each in counts) for name in outcomes}
-        for array, counts in fields_of_array.items()
-    }
-    return {array: ValueCounts(n=sum(counts.values()), **counts) for array, counts in sums.items()}
+    sums: dict[str, Counter[str]] = {}
+    for path, field in per_field.items():
+        if "[]" in path:
+            sums.setdefault(path.rpartition("[]")[0], Counter()).update(field.counts.model_dump(exclude={"n"}))
+    return {array: ValueCounts(n=counts.total(), **counts) for array, counts in sums.items()}
 
 
 class ContractFault(FrozenModel):

@@ -334,24 +334,19 @@ class ServedSite(cli.ComponentsOption, cli.FixturesOption, cli.ConfigOption):
 
 
 @contextmanager
-def serving(request: ServedSite) -> Iterator["SiteServer"]:
+def serving(request: ServedSite) -> Iterator[loopback.LoopbackServer]:
     """Build a site with outputs in a temporary folder and serve it until the context ends."""
     folders = {name: value for name, value in vars(request).items() if name != "port"}
     with tempfile.TemporaryDirectory(prefix="skill-evaluator-site-") as folder:
         build_site(SiteBuild(out=Path(folder), outputs=True, **folders))
-        with SiteServer(Path(folder), request.port) as server:
+        with loopback.LoopbackServer(request.port, partial(SiteRequest, directory=folder)) as server:
             yield server
 
 
-class SiteServer(loopback.LoopbackServer):
-    """A server of a folder with a site, at an address with a token; `port` 0 selects a free port."""
+class SiteRequest(loopback.PageHandler, SimpleHTTPRequestHandler):
+    """A request for a file of the site in the folder `directory`."""
 
-    def __init__(self, folder: Path, port: int = 0) -> None:
-        super().__init__(port, partial(_Request, directory=str(folder)))
-
-
-class _Request(loopback.PageHandler, SimpleHTTPRequestHandler):
-    server: SiteServer
+    server: loopback.LoopbackServer
     policy = f"{POLICY}; frame-ancestors 'none'"
 
     def send_head(self) -> Any:

@@ -104,14 +104,12 @@ def write_cases(site: SiteFolder, compared: ComparedComponent) -> list["ShownRun
             notice = f"The documents cannot be read: {problem}"
     ids = sorted({case_id for run in runs for case_id in run.cases})
     for case_id, *neighbours in zip(ids, [None, *ids], [*ids[1:], None], strict=False):
-        gone = None
-        if not compared.is_private and case_id not in cases:
-            gone = f"Case '{case_id}' is no longer among the fixtures."
+        is_gone = not compared.is_private and case_id not in cases
         compared.write_page(
             site,
             page_address("cases", compared.name, case_id),
             "case.html",
-            notice=notice or gone,
+            notice=notice or (f"Case '{case_id}' is no longer among the fixtures." if is_gone else None),
             neighbours=[None if other is None else page_address("cases", compared.name, other) for other in neighbours],
             **_case_page(case_id, cases.get(case_id), [run for run in runs if case_id in run.cases], compared),
             files=list(_copied_files(site, cases.get(case_id))),

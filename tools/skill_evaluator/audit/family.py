@@ -1,7 +1,4 @@
-"""`scenarios check`: whether a family, a folder of scenarios, is ready for an audit.
-
-The trial of a family is an audit of a few questions in its scenarios.
-"""
+"""`scenarios check`: whether a family, a folder of scenarios, is ready for an audit."""
 
 import re
 import sys

@@ -3,7 +3,7 @@
 import datetime
 import random
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
@@ -287,8 +287,9 @@ def _new_audit(request: AuditRunRequest) -> DrawnAudit:
         prices.refuse_unpriced(models, kinds)
     names = request.benchmarks or tuple(settings.audit.benchmarks) or _default_benchmarks(request)
     benchmarks = {name: read_benchmark(request, name) for name in dict.fromkeys(names)}
-    names_of_family = named_scenarios(request.config, request.scenarios or settings.audit.scenarios)
-    scenarios = _read_scenarios(request, names_of_family or default_scenarios(request))
+    named = named_scenarios(request.config, request.scenarios or settings.audit.scenarios)
+    scenario_names = named or default_scenarios(request)
+    scenarios = {name: load_scenario(request.config, name, request.limits) for name in scenario_names}
     if not request.dry_run:
         models = tuple(with_keys(models, configuration).values())
     if request.batch:
@@ -359,7 +360,7 @@ def _resumed_audit(request: AuditRunRequest, folder: Path) -> DrawnAudit:
         folder=folder,
         configuration=replace(configuration, models=models),
         benchmarks={benchmark.name: read_benchmark(request, benchmark.name) for benchmark in manifest.benchmarks},
-        scenarios=_read_scenarios(request, manifest.scenarios),
+        scenarios={name: load_scenario(request.config, name, request.limits) for name in manifest.scenarios},
     )
     if changes := drawn.changes:
         raise AuditError(
@@ -397,10 +398,6 @@ def default_scenarios(folders: AuditFolders) -> tuple[str, ...]:
             "write at least two, or name scenarios with --scenario NAME"
         )
     return tuple(sorted(names, key=lambda name: name != BARE))
-
-
-def _read_scenarios(folders: AuditFolders, names: Iterable[str]) -> dict[str, Scenario]:
-    return {name: load_scenario(folders.config, name, folders.limits) for name in names}
 
 
 def draw_questions(case_ids: Sequence[str], questions: int | None, seed: int, benchmark: str) -> list[str]:

@@ -28,7 +28,6 @@ from skill_evaluator.display.pages import (
     Line,
     Lines,
     Page,
-    Section,
     Sheet,
     cells_of,
     draw_charts,
@@ -70,10 +69,9 @@ def print_audit(result: AuditResult, form: Format) -> None:
 
 
 def audit_page(result: AuditResult) -> Page:
-    """Build the page of an audit; its sections are summary, models, scenarios and benchmarks."""
+    """Build the page of an audit: the summary, then the models, scenarios and benchmarks."""
     parts = (_summary_blocks, _model_blocks, _scenario_blocks, _benchmark_blocks)
-    names = ("summary", "models", "scenarios", "benchmarks")
-    return Page([Section(name=name, blocks=list(part(result))) for name, part in zip(names, parts, strict=True)])
+    return page_of("the audit", [block for part in parts for block in part(result)])
 
 
 def site_audit(result: AuditResult) -> dict[str, Any]:

@@ -1,8 +1,4 @@
-"""Parse the text of an output to its JSON value, choice or text, or classify the problem.
-
-If the text is not JSON as a whole, its candidates are complete, outermost objects and arrays. The letter of an option
-is read by four rules from the strongest evidence to the weakest, see `read_choice`.
-"""
+"""Parse the text of an output to its JSON value, choice or text, or classify the problem."""
 
 import json
 import re
@@ -82,8 +78,8 @@ _SYNTAX_ERRORS: tuple[tuple[NotJson, re.Pattern[str]], ...] = (  # searched outs
 def parse_output(text: str, output: Output, options: Sequence[str] = (), expected: Expected = ANY_VALUE) -> Parsed:
     """Parse one output as JSON, choice or text; never raises. `options` are the options of a multiple-choice case.
 
-    If the text is not JSON as a whole, return the last object or array in the text that `expected` allows. Objects and
-    arrays in code fences take precedence, most of all in fences with the tag `json`.
+    If the text is not JSON as a whole, return the last outermost object or array in it that `expected` allows. Objects
+    and arrays in code fences take precedence, most of all in fences with the tag `json`.
 
     >>> parse_output('Here it is: {"total": 9}', "json").value
     {'total': 9}

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -507,9 +506,9 @@ class ComparedComponent:
 def write_comparisons(site: SiteFolder, compared: ComparedComponent) -> None:
     """Write a comparison page for each of the newest versions with its baseline, and for each pair of models."""
     name = compared.name
-    of_versions = ((version, None, result) for version, result in compared.versions.items())
-    of_pairs = (("", pair, result) for pair, result in compared.pairs.items())
-    for version, pair, result in chain[tuple[str, tuple[str, str] | None, ComparisonResult]](of_versions, of_pairs):
+    shown: list[tuple[str, tuple[str, str] | None]] = [(version, None) for version in compared.versions]
+    for version, pair in [*shown, *(("", pair) for pair in compared.pairs)]:
+        result = compared.versions[version] if pair is None else compared.pairs[pair]
         compared.write_page(
             site,
             page_address("compare", name, *(pair or [version])),

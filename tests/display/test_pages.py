@@ -7,7 +7,6 @@ from skill_evaluator.display.pages import (
     Cell,
     Chart,
     Closing,
-    Drawing,
     Fold,
     ForMedia,
     Heading,
@@ -21,7 +20,7 @@ from skill_evaluator.display.pages import (
 )
 
 SHEET = Sheet(columns=("model", "score"), rows=[(Cell("ash", code=True), Cell("0.5"))], numbers=frozenset({"score"}))
-MAP = Drawing(file="map.svg", alt_text="Map of 1 model", draw=dict, figures=SHEET)
+MAP = Chart(name="map", alt_text="Map of 1 model", draw=dict, figures=SHEET)
 PAGE = Page(
     [
         Section(
@@ -30,7 +29,7 @@ PAGE = Page(
                 Heading("Scores of ", Cell("ash", code=True), level=2),
                 Line(Cell("It is able", "bold"), ", but <b>"),
                 replace(SHEET, caption="Every model", note="of one run"),
-                ForMedia(("markdown",), [Chart("map", [MAP])]),
+                ForMedia(("markdown",), [MAP]),
                 Closing([Line("all in all")]),
                 Lines(["first", Line("second")], "[ ]"),
                 Lines([], "-"),

@@ -20,7 +20,6 @@ from skill_evaluator.display.pages import (
     Cell,
     Chart,
     Closing,
-    Drawing,
     Fold,
     Format,
     ForMedia,
@@ -292,7 +291,7 @@ def _chart(name: Literal["map", "boxes", "heat"], result: AuditResult, title: st
 
         return charts.CHARTS_BY_NAME[name](result)
 
-    return Chart(name, [Drawing(file=f"{name}.svg", alt_text=title, draw=draw_chart, figures=figures)])
+    return Chart(name=name, alt_text=title, draw=draw_chart, figures=figures)
 
 
 def _size_text(result: AuditResult) -> str:

@@ -121,25 +121,13 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drawing:
-    """An altair chart, made by `draw`, whose SVG has the name `file`; `figures` has its numbers as a table.
+class Chart:
+    """An altair chart, made by `draw`; `figures` has its numbers, and `alt_text` describes it."""
 
-    `alt_text` replaces the chart where it cannot be shown; `label` names it among several charts.
-    """
-
-    file: str
+    name: str  # also of its SVG file
     alt_text: str
     draw: Callable[[], Any]
     figures: Sheet
-    label: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """One chart, as one or more drawings. The site collapses all drawings except the first."""
-
-    name: str
-    drawings: Sequence[Drawing]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +179,7 @@ class Page:
         return [block for section in self.sections for block in section.blocks]
 
     def markdown(self, charts: str = "") -> str:
-        """Render the page as Markdown. `charts` is the folder of the drawings; if it is "", the charts are omitted."""
+        """Render the page as Markdown. `charts` is the folder of the SVG files; if it is "", the charts are omitted."""
         return _Markdown(charts, self.site).text(self.blocks)
 
     def within(self, limit: int, size: Callable[[str], int] = len) -> str:
@@ -266,7 +254,7 @@ def cut_table(sheet: Sheet, limit: int) -> list[Block]:
 
 @dataclass(frozen=True, slots=True)
 class _Markdown:
-    """A renderer of Markdown. `charts` is the folder of the drawings, and links begin with the address `site`."""
+    """A renderer of Markdown. `charts` is the folder of the SVG files, and links begin with the address `site`."""
 
     charts: str
     site: str | None
@@ -290,8 +278,7 @@ class _Markdown:
                 mark = "- [ ]" if block.mark == "[ ]" else "-"
                 return "\n".join(f"{mark} {self._line(line)}" for line in block.lines)
             case Chart():
-                images = [f"![{prose(drawing.alt_text)}]({self.charts}/{drawing.file})" for drawing in block.drawings]
-                return _joined(images) if self.charts else ""
+                return f"![{prose(block.alt_text)}]({self.charts}/{block.name}.svg)" if self.charts else ""
             case Fold():
                 inside = self.text(block.blocks)
                 fold = f"<details><summary>{block.summary}</summary>\n\n{inside}\n</details>" if inside else ""
@@ -398,7 +385,7 @@ def draw_charts(blocks: Iterable[Block]) -> Mapping[str, str]:
     drawings: dict[str, str] = {}
     for block in blocks:
         if isinstance(block, Chart):
-            drawings |= {drawing.file: svg(drawing.draw()) for drawing in block.drawings}
+            drawings[f"{block.name}.svg"] = svg(block.draw())
         elif isinstance(block, Fold | ForMedia):
             drawings |= draw_charts(block.blocks)
     return drawings

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from skill_evaluator.display import count, number, pages, plain, probability, shortened
-from skill_evaluator.display.pages import Block, Cell, Chart, Drawing, Format, ForMedia, Heading, Line, Lines, Sheet
+from skill_evaluator.display.pages import Block, Cell, Chart, Format, ForMedia, Heading, Line, Lines, Sheet
 from skill_evaluator.errors import EXIT_OK
 from skill_evaluator.judges.calibration.results import ANY, BatchResult, JudgeCalibration, JudgeResult, LabelAgreement
 from skill_evaluator.judges.judge_run import Judged, JudgeRunSize, NoUsableOutput
@@ -626,7 +626,7 @@ def _trust_chart(rows: Sequence[tuple[str, LabelAgreement]], bar: float, rule: s
         marks = {bar: f"the bar, {plain(bar)}", 0.0: "chance"}
         return interval_chart(points, "κ", marks).properties(title=title(decisions, rule))
 
-    return Chart("trust", [Drawing(file="", alt_text=decisions, draw=draw, figures=sheet)])
+    return Chart(name="trust", alt_text=decisions, draw=draw, figures=sheet)
 
 
 def share(figure: Estimate) -> str:

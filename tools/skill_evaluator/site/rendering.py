@@ -4,7 +4,6 @@ Every text in a template is escaped, cut to a length and free of characters that
 """
 
 import re
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from markupsafe import Markup, escape
 from skill_evaluator import __version__
 from skill_evaluator.display import WHOLE, abridged, amount, count, ends, interval, number, signed, value_text, visible
 from skill_evaluator.display.chart_style import page_chart
-from skill_evaluator.display.pages import Chart, component_address, html_columns, mood_of, page_address, sections_of
+from skill_evaluator.display.pages import component_address, html_columns, mood_of, page_address, sections_of
 from skill_evaluator.reports.summary import MARKS
 from skill_evaluator.site import MAX_TEXT, POLICY, SiteFolder, cut_name
 from skill_evaluator.text import counted, ranges
@@ -47,7 +46,7 @@ def _templates() -> jinja2.Environment:
         "amount": amount,
         "columns": html_columns,
         "date": lambda timestamp: timestamp[:10],
-        "drawings": _drawn_charts,
+        "drawn": lambda chart: page_chart(chart.draw(), f"{chart.name}0", narrowed=chart.name != "heat"),
         "ends": ends,
         "interval": interval,
         "joined": lambda parts: abridged("".join(part for part, _ in parts), _MAX_SHORT_VALUE),
@@ -79,10 +78,3 @@ def _prose(text: str) -> Markup:
     parts = re.split("`", visible(text, keep="\n\t"))
     marked = (Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in enumerate(parts))
     return Markup("").join(marked)
-
-
-def _drawn_charts(block: Chart) -> Sequence[Any]:
-    return [
-        (drawing, page_chart(drawing.draw(), f"{block.name}{at}", narrowed=block.name != "heat"))
-        for at, drawing in enumerate(block.drawings)
-    ]

@@ -22,7 +22,6 @@ Leaf = tuple[Steps, Hashable, float]
 T = TypeVar("T")
 ValuePath = tuple[str | int, ...]
 Pair = tuple[int | None, int | None]
-Weights = list[list[float]]
 LeafOutcome = Literal["right", "wrong", "missing", "extra", "unscored"]
 # Identical values of these types are equal under any rule, without normalisation.
 _SCALARS = frozenset({str, int, float, bool})
@@ -369,7 +368,7 @@ def _equal_groups(
     return groups.values()
 
 
-def heaviest(weights: Weights) -> dict[int, int]:
+def heaviest(weights: list[list[float]]) -> dict[int, int]:
     """Assign columns to rows with maximum total weight. Return the column by row.
 
     If there are more rows than columns, some rows are absent. Ties prefer the diagonal.

@@ -20,7 +20,6 @@ CountedOutput = tuple[MemoizedValue, int]  # an output and its count
 _SAMPLED_PAIRS = 2_000
 _MAX_OUTPUTS_FOR_ALL_PAIRS = 63  # pairs of more distinct outputs are sampled
 OutputTally = tuple[defaultdict[str, Counter[Hashable]], defaultdict[str, Counter[int]]]
-"""Counts over the parsed outputs of a case: of values by leaf path, and of array lengths by array path."""
 
 
 @dataclass(slots=True)

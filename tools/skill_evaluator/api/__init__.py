@@ -562,10 +562,7 @@ def switch_models(request: many.SwitchRequest, watch: Watch) -> Switch:
 
 
 def run_command(name: str, command: Callable[[Any], int], arguments: Sequence[str]) -> int:
-    """Run the command `name` with arguments of the command line, and return the exit code.
-
-    Raise a pydantic ValidationError as a SkillEvaluatorError.
-    """
+    """Run the command `name` and return its exit code. Raise a ValidationError as a SkillEvaluatorError."""
     try:
         return command(_with_library(parse(name, command, arguments)))
     except ValidationError as problem:

@@ -31,7 +31,6 @@ LATEST = "latest"  # stands for the id of the newest unfinished run
 ARGUMENTS, OPTIONS, RARE, COMMON = "Arguments", "Options", "Rarer options", "Options of most commands"
 PlatformName = Literal["github"]
 _EXITS = {EXIT_OK: "success", EXIT_BUG: "internal error", EXIT_USER_ERROR: "invalid input"}
-_HIDDEN_DEFAULTS = (None, True, False, (), "")
 _Options = TypeVar("_Options")
 
 
@@ -56,21 +55,20 @@ def _whole_number(_: type, tokens: Sequence[Token]) -> int:
 
 
 def _option(help: str, *flags: str, min: float | None = None, max: float | None = None, **keywords: Any) -> Parameter:
-    if min is not None:
+    if (min, max) != (None, None):
         keywords["validator"] = Number(gte=min, lte=max)
     keywords["name" if any(flag.startswith("--") for flag in flags) else "alias"] = flags
     return Parameter(help=help, **{"negative": (), "group": OPTIONS, "show_default": _shown_default, **keywords})
 
 
 def _shown_default(value: Any) -> str | None:
-    return None if value in _HIDDEN_DEFAULTS else str(value)
+    return None if value in (None, True, False, (), "") else str(value)
 
 
 def option(help: str, default: Any = None, *flags: str, **keywords: Any) -> Any:
     """Declare a field as an option. It is required if `default` is `...`. A number must be from `min` to `max`.
 
-    `max` has no effect without `min`. Short `flags` are added to the flag of the field's name, long ones replace it.
-    Other `keywords` go to `cyclopts.Parameter`.
+    Short `flags` are added to the flag of the field's name, long ones replace it. `keywords` go to `Parameter`.
     """
     default = dataclasses.MISSING if default is ... else default
     return dataclasses.field(default=default, metadata={"parameter": _option(help, *flags, **keywords)})
@@ -79,11 +77,6 @@ def option(help: str, default: Any = None, *flags: str, **keywords: Any) -> Any:
 def flag(help: str, *flags: str) -> Any:
     """Declare an option that is off unless its flag is typed."""
     return option(help, False, *flags)
-
-
-def rare(help: str, default: Any = None, *flags: str, **keywords: Any) -> Any:
-    """Declare an option that only `--help --all` shows, such as an option for workflows."""
-    return option(help, default, *flags, group=RARE, **keywords)
 
 
 def argument(help: str, default: Any = dataclasses.MISSING, metavar: str | None = None) -> Any:
@@ -122,6 +115,7 @@ class LibraryOptions(FormatOption, ConfigOption, FixturesOption, ComponentsOptio
     """The options of a command that reads a whole library, and prints a result."""
 
 
+rare = partial(option, group=RARE)  # declares an option that only `--help --all` explains
 SkipInvalid = Annotated[bool, _option("Skip invalid rows with a warning.")]
 OnlyModels = Annotated[tuple[str, ...], _option("Only this model, by id; repeatable.", "--model", "-m", metavar="ID")]
 Cases = Annotated[tuple[str, ...], _option("Only cases whose id matches; repeatable.", "--case", metavar="GLOB")]

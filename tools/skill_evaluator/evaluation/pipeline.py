@@ -16,7 +16,6 @@ from skill_evaluator.evaluation.runs import (
     EvaluationRequest,
     Finished,
     Inputs,
-    is_recordable,
     max_remaining_costs,
     plan_runs,
     read_inputs,
@@ -174,7 +173,7 @@ def call_and_score(planned: Sequence[ComponentRun], inputs: Inputs, watch: Watch
     usable = with_keys([run.model for run in planned], inputs)
     runs = [run for run in planned if run.model.id in usable]
     check_writable(inputs.results_dir)
-    if any(is_recordable(run, request) for run in runs):
+    if request.leaderboard and any(run.manifest.whole for run in runs):
         check_writable(component.records_dir)
     cases = [case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)]
     with open_scores(component, cases, sum(run.manifest.calls for run in runs)) as scores:
@@ -208,7 +207,7 @@ def _session_of(planned: Sequence[ComponentRun], inputs: Inputs, watch: Watch) -
         watch=watch,
         budget=Budget(request.max_cost, request.max_calls),
         concurrency=request.concurrency,
-        limits=request.limits,
+        limits=request.planned.limits if request.planned else {},
         recorded_models={model_id for model_id, _ in settings & recorded},
     )
 
@@ -227,7 +226,7 @@ def _save(
         # a baseline is recorded only with the final run of the new version that was interleaved with it
         is_final = record.is_final and (not record.is_baseline or record.beside in final)
         try:
-            if is_final and is_recordable(each.run, inputs.request):
+            if is_final and inputs.request.leaderboard and each.run.manifest.whole:
                 each = replace(each, record_path=_add_to_records(each, inputs.component))
             write_record(each.folder / RECORD, record)
             finished.append(each)

@@ -113,7 +113,7 @@ def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> Compar
     runs = (entry for entry in recorded.archive.entries if entry.complete and not entry.draft)
     if judged[0].skill_version not in {entry.version for entry in runs}:
         step = f"record a baseline for later versions: {reader.command('evaluate', request.skill)}"
-        reader = replace(reader, record_step="collect all outputs with `ci collect`" if request.invocation else step)
+        reader = replace(reader, record_step="collect all outputs with `ci collect`" if request.planned else step)
     ranked = done.ranking.advice.sentence if done.ranking and done.ranking.advice.version is not None else ""
     ship = (done.verdict and done.verdict.ship) or ranked or recorded.ship_words()
     if done.verdict is not None:

@@ -222,7 +222,7 @@ def _answers(folder: Path, run: journal.Manifest, remarks: list[str]) -> Iterato
     """Yield the replicates in a run's journal, even unplanned ones. Append the journal's problems to `remarks`."""
     unplanned = 0
     try:
-        for replicate in journal.read_answers(folder, remarks):
+        for replicate in journal.read_journal(folder, remarks):
             unplanned += not run.includes(replicate.call)
             yield replicate
     except RunError as problem:

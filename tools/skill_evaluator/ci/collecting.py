@@ -197,7 +197,7 @@ def _judged(
             continue
         manifests.append(judge_manifest)
         with suppress(RunError):  # an output with an unreadable verdict counts as not judged
-            replicates = journal.read_answers(folder, [])
+            replicates = journal.read_journal(folder, [])
             answered |= {replicate.call.case_id: replicate for replicate in replicates if replicate.answered}
     answers = SentenceAnswers(manifest=manifests[0] if manifests else None, answered=answered)
     items = judged_items(cases, outputs.values())
@@ -476,7 +476,7 @@ def _read_journal(folder: Path) -> tuple[list[Replicate], list[str]]:
     """Return the readable outputs of a run folder, unplanned ones included, and messages about problems."""
     replicates, problems = list[Replicate](), list[str]()
     try:
-        for replicate in journal.read_answers(folder, problems):
+        for replicate in journal.read_journal(folder, problems):
             replicates.append(replicate)
     except RunError as problem:
         problems.append(str(problem))

@@ -208,7 +208,7 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
     if run.manifest.role is not None:  # a rerun or baseline has an earlier prompt by design
         changed = [name for name in changed if name != "prompt"]
     _warn_of_changes(changed)
-    outcomes = list(journal.made_calls(folder, manifest))
+    outcomes = list(journal.made_calls(manifest, journal.read_outcomes(folder)))
     if not outcomes:
         raise RunError(f"{folder} has no outputs yet; finish the run with `skill-evaluator evaluate`")
     judged = _read_judged_run(run, judged_items(run_cases, outcomes), configuration, config)
@@ -245,7 +245,8 @@ def explain(
         print(f"warning: {record} was made from other outputs than {folder / journal.ANSWERS} has", file=sys.stderr)
     run_cases = _cases_of(folder, manifest.cases if case is None else [case], cases, "explained")
     shown = {each.id for each in run_cases}
-    outcomes = [made for made in journal.made_calls(folder, manifest) if made.call.case_id in shown]
+    made_calls = journal.made_calls(manifest, journal.read_outcomes(folder))
+    outcomes = [made for made in made_calls if made.call.case_id in shown]
     answered = {made.call: made for made in outcomes}
     with open_scores(component, run_cases, len(outcomes)) as scores:
         scorer = Scorer(scores, scores.cases, manifest.replicates)

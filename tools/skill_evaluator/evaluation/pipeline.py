@@ -37,6 +37,7 @@ from skill_evaluator.runner.journal import (
     check_writable,
     made_calls,
     outcomes,
+    read_journal,
     read_manifest,
 )
 from skill_evaluator.runner.schedule import Budget
@@ -187,7 +188,7 @@ def call_and_score(planned: Sequence[ComponentRun], inputs: Inputs, watch: Watch
             if inputs.judge is not None and failure is None:
                 judged = judge_run(run, cases, inputs.judge, session, request.config)
             stopped = str(failure) if failure else judged.stopped
-            made = made_calls(run.folder, run.manifest, problems=[])  # `make_calls` has printed the problems
+            made = made_calls(run.manifest, read_journal(run.folder, []))  # `make_calls` has printed the problems
             outcomes = with_progress(made, run.manifest.calls, f"scored outputs of {run.model.id}")
             scorecard = score_outcomes(scores, run.manifest, outcomes, judged.scores)
             run = replace(run, manifest=read_manifest(run.folder))  # the server is written during the calls

@@ -27,6 +27,7 @@ from skill_evaluator.runner.journal import (
     check_same_inputs,
     create_run,
     made_calls,
+    read_outcomes,
 )
 from skill_evaluator.runner.prices import InputSize, budget_cost, call_cost, max_call_cost, price_of, size_of
 from skill_evaluator.runner.schedule import Budget, Call, Replicate, build_request, replicate_seed, schedule_calls
@@ -148,7 +149,7 @@ class RunningRun:
         if run.folder.exists():
             self._lock_run()
             check_same_inputs(run.folder, run.manifest)
-        for replicate in made_calls(run.folder, run.manifest):
+        for replicate in made_calls(run.manifest, read_outcomes(run.folder)):
             if replicate.completion is None:
                 self.errors[replicate.call] = replicate
                 continue

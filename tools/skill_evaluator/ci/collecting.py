@@ -35,7 +35,7 @@ from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
 from skill_evaluator.scoring.answer_views import answer_changes
 from skill_evaluator.scoring.recording import Recorder
-from skill_evaluator.scoring.scorer import TOO_COSTLY, open_scores, score_outcomes, takes_programs
+from skill_evaluator.scoring.scorer import TOO_COSTLY, open_scorer, score_outcomes, takes_programs
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, is_generated, listed
 from skill_evaluator.verdicts.component import RecordedComponent, drifts_in
@@ -331,8 +331,8 @@ def _record(
     planned = schedule_calls(tuple(manifest.cases), manifest.replicates)
     outcomes = [outputs[call] for call in planned if call in outputs]
     judged = _judged(run, outputs, run_cases, checkout)
-    with open_scores(component, run_cases, len(outcomes), until) as scores:
-        scorecard = score_outcomes(scores, manifest, outcomes, judged.scores)
+    with open_scorer(component, run_cases, len(outcomes), until) as scorer:
+        scorecard = score_outcomes(scorer, manifest, outcomes, judged.scores)
     recorder = Recorder.of(component, configuration)
     stopped = judged.stopped if len(outcomes) == len(planned) else "; ".join(remarks) or "calls are missing"
     record = recorder.record(model, manifest, scorecard, stopped=stopped, judge=judged.summary)

@@ -44,7 +44,7 @@ from skill_evaluator.runner.schedule import Budget
 from skill_evaluator.runner.session import Session, Watch, print_resume_command, with_keys
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.recording import Recorder
-from skill_evaluator.scoring.scorer import open_scores, score_outcomes
+from skill_evaluator.scoring.scorer import open_scorer, score_outcomes
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.component import RunSpread
 from skill_evaluator.verdicts.decide.comparability import common_part
@@ -177,9 +177,9 @@ def call_and_score(planned: Sequence[ComponentRun], inputs: Inputs, watch: Watch
     if request.leaderboard and any(run.manifest.whole for run in runs):
         check_writable(component.records_dir)
     cases = [case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)]
-    with open_scores(component, cases, sum(run.manifest.calls for run in runs)) as scores:
+    with open_scorer(component, cases, sum(run.manifest.calls for run in runs)) as scorer:
         for case in cases:
-            scores.undefined(case.id)  # raises FixtureError if a ground truth is too costly to score
+            scorer.undefined(case.id)  # raises FixtureError if a ground truth is too costly to score
         failures = make_calls(session, [(run, {case.id: (run.component, case) for case in cases}) for run in runs])
         recorder = Recorder.of(component, inputs)
         finished = []
@@ -190,7 +190,7 @@ def call_and_score(planned: Sequence[ComponentRun], inputs: Inputs, watch: Watch
             stopped = str(failure) if failure else judged.stopped
             made = made_calls(run.manifest, read_journal(run.folder, []))  # `make_calls` has printed the problems
             outcomes = with_progress(made, run.manifest.calls, f"scored outputs of {run.model.id}")
-            scorecard = score_outcomes(scores, run.manifest, outcomes, judged.scores)
+            scorecard = score_outcomes(scorer, run.manifest, outcomes, judged.scores)
             run = replace(run, manifest=read_manifest(run.folder))  # the server is written during the calls
             record = recorder.record(run.model, run.manifest, scorecard, stopped=stopped, judge=judged.summary)
             finished.append(Finished(run=run, record=record, record_path=run.folder / RECORD))
@@ -223,14 +223,14 @@ def _save(
             write_record(earlier.folder / RECORD, earlier.record)
     final = {each.record.run_id for each in (*scored, *recorded) if each.record.is_final}
     for each in scored:
-        record = each.record
+        record, path = each.record, each.record_path
         # a baseline is recorded only with the final run of the new version that was interleaved with it
         is_final = record.is_final and (not record.is_baseline or record.beside in final)
         try:
             if is_final and inputs.request.leaderboard and each.run.manifest.whole:
-                each = replace(each, record_path=_add_to_records(each, inputs.component))
+                path = _add_to_records(each, inputs.component)
             write_record(each.folder / RECORD, record)
-            finished.append(each)
+            finished.append(replace(each, record_path=path))
         except SkillEvaluatorError as problem:  # the other runs are still saved
             problems.append(problem)
     return finished, problems

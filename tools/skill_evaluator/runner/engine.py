@@ -228,7 +228,7 @@ class Engine:
         request, retry = run.request_for(call), self._settings.retry
         for attempt in range(1, retry.attempts + 1):
             try:
-                answer = await self._attempt(run, call, request)
+                result = await self._attempt(run, call, request)
             except ProviderError as problem:
                 if problem.reason == "unknown_model" and (self._succeeded or self._is_known):
                     problem.reason = "model_retired"
@@ -242,9 +242,9 @@ class Engine:
                     continue
                 self._halt_if_hopeless(problem, is_unreachable=is_unreachable)
                 return Replicate(call=call, error=problem.failure(self._redact), attempts=attempt)
-            if answer is None:
+            if result is None:
                 return None
-            completion, latency_s = answer
+            completion, latency_s = result
             self._gate.succeeded(latency_s)
             self._succeeded = True
             completion = completion.redacted(self._redact)
@@ -275,6 +275,7 @@ class Engine:
                 spent = max_cost  # counts unless the cost becomes known
                 begun = time.perf_counter()
                 completion = await call_once(self._provider, request, self._settings)
+                # again, because the arguments of a tool call become the text
                 completion = within_limits(output_of(completion, request, self._model), self._settings)
                 spent = run.budgeted_cost(call, completion)
                 taken_s = completion.latency_s

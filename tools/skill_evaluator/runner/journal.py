@@ -37,7 +37,7 @@ from skill_evaluator.providers.replay import AnswerLine
 from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.records.summaries import LATER, InFlight, Server
 from skill_evaluator.runner.prices import input_sizes, not_applicable
-from skill_evaluator.runner.schedule import Call, Replicate, Shard, digest_of_answers, schedule_calls
+from skill_evaluator.runner.schedule import Call, Replicate, Shard, digest_of_outputs, schedule_calls
 from skill_evaluator.text import canonical_json, digest, listed, nearest
 
 MANIFEST = "manifest.json"
@@ -303,7 +303,7 @@ def has_other_outputs(record: Record, manifest: Manifest, answers: Mapping[Call,
     expected = record.digests.get("answers")
     calls = schedule_calls(tuple(manifest.cases), manifest.replicates)
     digests = {call: answers[call].digest for call in calls if call in answers}
-    return expected is not None and digest_of_answers(digests) != expected
+    return expected is not None and digest_of_outputs(digests) != expected
 
 
 def edited_since(folder: Path, manifest: Manifest, records: Path) -> Path | None:

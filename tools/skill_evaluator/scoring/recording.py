@@ -133,7 +133,11 @@ class Recorder:
             calls=CallSpreads(latency_s=Quantiles.of(latencies, 3), cost_usd=Quantiles.of(costs, 9)),
             settings=self._settings_of(model),
             server=server if server and (model.base_url or server.fingerprints or server.renamed) else None,
-            digests={**manifest.digests, "datasets": component.digests["datasets"], "answers": scorecard.answers},
+            digests={
+                **manifest.digests,
+                "datasets": component.digests["datasets"],
+                "answers": scorecard.digest,
+            },
             scorer_version=SCORER_VERSION,
         )
 

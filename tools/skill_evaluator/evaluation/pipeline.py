@@ -19,7 +19,6 @@ from skill_evaluator.evaluation.runs import (
     max_remaining_costs,
     plan_runs,
     read_inputs,
-    record_path,
 )
 from skill_evaluator.identifiers import invocation_of
 from skill_evaluator.library.components import Component
@@ -95,12 +94,10 @@ class EvaluationResult:
 
     def changed_outputs(self) -> list[ChangedAnswers]:
         """Return the changed outputs of each compared model, or the reason why they are unknown."""
-        changed, finished = [], {each.record.run_id: each for each in self.finished}
-        for model in self.verdict.models if self.verdict else ():
-            candidate = finished.get(model.candidate.run_id)
-            if candidate is not None and model.baseline is not None:
-                changed.append(self._changed_of(candidate, model.baseline.run_id))
-        return changed
+        finished = {each.record.run_id: each for each in self.finished}
+        models = self.verdict.models if self.verdict else ()
+        pairs = [(finished.get(model.candidate.run_id), model.baseline) for model in models]
+        return [self._changed_of(run, baseline.run_id) for run, baseline in pairs if run and baseline]
 
     def _changed_of(self, candidate: Finished, baseline_id: str) -> ChangedAnswers:
         component, record, inputs = self.inputs.component, candidate.record, self.inputs
@@ -279,7 +276,7 @@ def _compare(
 
 def _add_to_records(scored: Finished, component: Component) -> Path:
     """Add a record to the component's records, and its row, if any, to the leaderboard. Return the record's path."""
-    path, record = record_path(scored.run, component), scored.record
+    path, record = component.records_dir / f"{scored.record.run_id}.json", scored.record
     try:
         if record.has_row:
             append_rows(component.leaderboard_path, record.skill, [record.row()], {path: record})

@@ -76,10 +76,7 @@ class ResumeOptions:
 
     @property
     def resumed(self) -> str | None:
-        """The run that the options ask to continue, or `latest` for the newest unfinished one.
-
-        It is None if they name none; an unfinished run of the same inputs may still be continued.
-        """
+        """The run that the options name: an id, a folder, or `latest` for the newest unfinished run. Else None."""
         return self.run or (cli.LATEST if self.resume else None)
 
 
@@ -346,11 +343,6 @@ def max_remaining_costs(runs: Iterable[ComponentRun], inputs: Inputs) -> dict[st
     return {model_id: total_or_none(parts) for model_id, parts in costs.items()}
 
 
-def record_path(run: Run, component: Component) -> Path:
-    """Return the path of a run's record among the component's records."""
-    return component.records_dir / f"{run.manifest.run_id}.json"
-
-
 def _with_unfinished_runs(
     planned: Sequence[ComponentRun], inputs: Inputs, recorded: Sequence[RecordedRun]
 ) -> tuple[list[ComponentRun], list[Finished]]:
@@ -417,7 +409,7 @@ def _resume_runs(inputs: Inputs, name: str) -> tuple[list[ComponentRun], list[Fi
     component = inputs.component
     unfinished, finished = [], []
     for run in _saved_runs(inputs, name):
-        path = record_path(run, component)
+        path = component.records_dir / f"{run.manifest.run_id}.json"
         if not path.exists():
             unfinished.append(run)
             continue

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any, TypeVar
+from typing import Any
 
 from skill_evaluator import __version__
 from skill_evaluator.comparing.field_plan import FieldPlan
@@ -60,7 +60,6 @@ from skill_evaluator.stats import by_key, mean_or_none, quantile, rounded, stdev
 
 _NULL_LABEL = "null"
 Values = Sequence[float | None]
-KeyT = TypeVar("KeyT", str, tuple[str, str])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,7 +352,7 @@ def summarize_contract(scorecard: Scorecard) -> ContractSummary:
     )
 
 
-def _commonest(counts: Counter[KeyT]) -> dict[KeyT, int]:
+def _commonest(counts: Counter[Any]) -> dict[Any, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 

@@ -26,19 +26,9 @@ from skill_evaluator.library.options import FOLDERS, words_of
 from skill_evaluator.records.archive import Archive, append_rows, read_entries
 from skill_evaluator.records.record import Record, short_digest, write_record
 from skill_evaluator.records.selection import runs_of_versions
+from skill_evaluator.runner import journal
 from skill_evaluator.runner.engine import make_calls
-from skill_evaluator.runner.journal import (
-    ANSWERS,
-    MANIFEST,
-    RECORD,
-    ComponentRun,
-    answered_calls,
-    check_writable,
-    made_calls,
-    outcomes,
-    read_journal,
-    read_manifest,
-)
+from skill_evaluator.runner.journal import RECORD, ComponentRun, check_writable
 from skill_evaluator.runner.schedule import Budget
 from skill_evaluator.runner.session import Session, Watch, print_resume_command, with_keys
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
@@ -84,7 +74,7 @@ class EvaluationResult:
         """Return the request with its limits, if any, reduced by the calls and cost of this evaluation."""
         records = [each.record for each in self.finished]
         judges = [record.judged for record in records if record.judged]
-        calls = sum(len(outcomes(each.folder)) for each in self.finished) + sum(judge.calls for judge in judges)
+        calls = sum(len(journal.outcomes(each.folder)) for each in self.finished) + sum(judge.calls for judge in judges)
         costs = [*(record.cost.cost_usd for record in records), *(judge.cost_usd for judge in judges)]
         if request.max_calls is not None:
             request = replace(request, max_calls=max(0, request.max_calls - calls))
@@ -102,14 +92,15 @@ class EvaluationResult:
     def _changed_of(self, candidate: Finished, baseline_id: str) -> ChangedAnswers:
         component, record, inputs = self.inputs.component, candidate.record, self.inputs
         folders = [results / baseline_id for results in (inputs.results_dir, component.results_dir)]
-        folder = next((folder for folder in folders if (folder / ANSWERS).exists()), None)
+        folder = next((folder for folder in folders if (folder / journal.ANSWERS).exists()), None)
         if folder is None:
             command = (
                 f"`skill-evaluator evaluate {component.name} --model {record.model_id} --rerun-baseline` runs it again"
             )
             absent = f"its run folder, which is not committed, is not on this machine; {command}"
             return ChangedAnswers(model_id=record.model_id, baseline=baseline_id, absent=absent)
-        baseline, answers = self.archive.record(baseline_id), (outcomes(folder), outcomes(candidate.folder))
+        baseline = self.archive.record(baseline_id)
+        answers = journal.outcomes(folder), journal.outcomes(candidate.folder)
         return ChangedAnswers(
             model_id=record.model_id,
             baseline=baseline_id,
@@ -132,7 +123,7 @@ def evaluate(request: EvaluationRequest, watch: Watch) -> EvaluationResult:
     try:
         scored = call_and_score(runs, inputs, watch)
     except KeyboardInterrupt:  # during the scoring, since an interruption of the calls ends them without an error
-        begun = [run for run in runs if (run.folder / MANIFEST).exists()]
+        begun = [run for run in runs if (run.folder / journal.MANIFEST).exists()]
         print_resume_command(_resume_command(begun, recorded, inputs))
         raise
     finished, problems = _save(scored, recorded, inputs)
@@ -147,7 +138,7 @@ def _resume_command(runs: Sequence[ComponentRun], finished: Sequence[Finished], 
         return []
     request, stops = inputs.request, " ".join(each.record.stopped or "" for each in finished)
     if "max_calls" in stops:
-        answered = sum(len(answered_calls(run.folder)) for run in unfinished)
+        answered = sum(len(journal.answered_calls(run.folder)) for run in unfinished)
         request = replace(request, max_calls=sum(run.manifest.calls for run in unfinished) - answered)
     if "max_cost" in stops:
         remaining = max_remaining_costs(runs, inputs).values()
@@ -185,10 +176,11 @@ def call_and_score(planned: Sequence[ComponentRun], inputs: Inputs, watch: Watch
             if inputs.judge is not None and failure is None:
                 judged = judge_run(run, cases, inputs.judge, session, request.config)
             stopped = str(failure) if failure else judged.stopped
-            made = made_calls(run.manifest, read_journal(run.folder, []))  # `make_calls` has printed the problems
+            replicates = journal.read_journal(run.folder, [])  # `make_calls` has printed the problems
+            made = journal.made_calls(run.manifest, replicates)
             outcomes = with_progress(made, run.manifest.calls, f"scored outputs of {run.model.id}")
             scorecard = score_outcomes(scorer, run.manifest, outcomes, judged.scores)
-            run = replace(run, manifest=read_manifest(run.folder))  # the server is written during the calls
+            run = replace(run, manifest=journal.read_manifest(run.folder))  # the server is written during the calls
             record = recorder.record(run.model, run.manifest, scorecard, stopped=stopped, judge=judged.summary)
             finished.append(Finished(run=run, record=record, record_path=run.folder / RECORD))
     is_rerun = [each.run.manifest.role == "again" for each in finished]

@@ -99,8 +99,8 @@ def jobs(plan: Plan) -> dict[str, list[str]]:
 
 
 def reasons(plan: Plan) -> dict[str, str]:
-    return {one.skill: one.reason for one in (*plan.chosen, *plan.skipped)}
+    return {one.skill: one.reason for one in (*plan.decisions.chosen, *plan.decisions.skipped)}
 
 
 def faults(plan: Plan) -> list[tuple[str, str]]:
-    return [(f"{one.file}:{one.line}", one.message) for one in plan.faults]
+    return [(f"{one.file}:{one.line}", one.message) for one in plan.decisions.faults]

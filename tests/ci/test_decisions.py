@@ -5,8 +5,8 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from skill_evaluator.ci.plan import OnModels, grouped
-from skill_evaluator.ci.planning import decide
+from skill_evaluator.ci.plan import OnModels
+from skill_evaluator.ci.planning import decide_run, grouped
 from skill_evaluator.library.versions import ComponentVersion
 from skill_evaluator.records.archive import RecordedRun
 
@@ -38,7 +38,7 @@ def run_of(version: str, schema: str | None) -> RecordedRun:
 def decided(before: str | None, after: str, recorded: str | None, base_known: bool) -> tuple[bool, str]:
     earlier = None if before is None else version(before)
     run = None if recorded is None else run_of(recorded, "s")
-    return decide(earlier, version(after), run, base_known=base_known)
+    return decide_run(earlier, version(after), run, base_known=base_known)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_schema_that_differs_from_the_recorded_one_requires_a_major(
 ) -> None:
     """The MINOR was raised in a later push than the schema, so that no single push is dishonest."""
     recorded = run_of("1.0.0", recorded_schema)
-    assert decide(version("1.0.1"), version(head), recorded, base_known=True)[0] is runs
+    assert decide_run(version("1.0.1"), version(head), recorded, base_known=True)[0] is runs
 
 
 def test_equal_decisions_are_grouped_with_their_models() -> None:

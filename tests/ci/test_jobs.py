@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from skill_evaluator.checks import check_of
 from skill_evaluator.ci.plan import PlannedBaseline, PlannedJob, PlannedRun, environment_of, outputs_of
-from skill_evaluator.ci.planning import PlannedEvaluation, affordable, capped, packed, runs_of, with_limits
+from skill_evaluator.ci.planning import PlannedEvaluation, affordable, capped, packed, shards_of, whole_run, with_limits
 from skill_evaluator.errors import PlanError
 from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
@@ -49,15 +49,21 @@ def wanted(
     size = RunSize(replicates=replicates, seed=3)
     (run,) = new_runs(skill, each, [made], Path(), PROVIDERS, size)
     return PlannedEvaluation(
-        run=run,
+        run=whole_run(run, PROVIDERS[made.provider]),
+        model=made,
         kinds=PROVIDERS,
         cases={case.id: case for case in each},
         sizes=dict.fromkeys(run.manifest.cases, SIZE),
     )
 
 
+def interleaved(alone: PlannedEvaluation, baseline: PlannedBaseline) -> PlannedEvaluation:
+    run = alone.run.model_copy(update={"baseline": baseline})
+    return replace(alone, run=run, baseline_sizes=alone.sizes)
+
+
 def test_component_on_a_model_is_one_job(skill: Component) -> None:
-    (entry,) = runs_of([wanted(skill)], Jobs())
+    (entry,) = shards_of([wanted(skill)], Jobs())
     assert (entry.id, entry.shard, entry.calls) == ("receipts@m", None, 40)
     assert (entry.skill_version, entry.provider, entry.seed) == ("1.2.0", "openai", 3)
     assert entry.cost_upper_usd == pytest.approx(40 * (1000 * 1.25 + 100 * 2.0) / 1e6)  # a cache may be written
@@ -67,8 +73,8 @@ def test_component_on_a_model_is_one_job(skill: Component) -> None:
 def test_interleaved_baseline_adds_half_the_calls_and_cost(skill: Component) -> None:
     beside = PlannedBaseline(skill_version="1.1.0", commit="c" * 40, digests={"prompt": "old"})
     alone = wanted(skill, cases=4)
-    (entry,) = runs_of([replace(alone, baseline=beside, baseline_sizes=alone.sizes)], Jobs())
-    (single,) = runs_of([alone], Jobs())
+    (entry,) = shards_of([interleaved(alone, beside)], Jobs())
+    (single,) = shards_of([alone], Jobs())
     assert (entry.calls, entry.cost_upper_usd) == (60, pytest.approx(1.5 * (single.cost_upper_usd or 0.0)))
     plan = PLAN.model_copy(update={"runs": [entry], "jobs": plan_of([entry], Jobs())})
     (_, new), (_, baseline) = plan.manifests()
@@ -79,11 +85,11 @@ def test_interleaved_baseline_adds_half_the_calls_and_cost(skill: Component) -> 
     assert (new.skill_version, baseline.skill_version) == ("1.2.0", "1.1.0")
     assert (baseline.digests, baseline.prompt_commit) == ({"prompt": "old"}, "c" * 40)
     assert (new.role, baseline.role) == (None, "baseline")
-    assert len(runs_of([replace(alone, baseline=beside, baseline_sizes=alone.sizes)], Jobs(max_calls=40))) == 2
+    assert len(shards_of([interleaved(alone, beside)], Jobs(max_calls=40))) == 2
 
 
 def test_many_calls_are_split_into_shards_of_whole_cases(skill: Component) -> None:
-    entries = runs_of([wanted(skill, cases=7)], Jobs(max_calls=30))
+    entries = shards_of([wanted(skill, cases=7)], Jobs(max_calls=30))
     assert [entry.id for entry in entries] == ["receipts@m@1of3", "receipts@m@2of3", "receipts@m@3of3"]
     assert [entry.shard for entry in entries] == ["1/3", "2/3", "3/3"]
     assert [len(entry.cases) for entry in entries] == [3, 2, 2]
@@ -93,7 +99,7 @@ def test_many_calls_are_split_into_shards_of_whole_cases(skill: Component) -> No
 @given(cases=st.integers(1, 40), replicates=st.integers(1, 50), max_calls=st.integers(1, 500))
 def test_shards_partition_the_cases(skill: Component, cases: int, replicates: int, max_calls: int) -> None:
     one = wanted(skill, cases=cases, replicates=replicates)
-    entries = runs_of([one], Jobs(max_calls=max_calls))
+    entries = shards_of([one], Jobs(max_calls=max_calls))
     assert sorted(case_id for entry in entries for case_id in entry.cases) == sorted(one.cases)
     assert sum(entry.calls for entry in entries) == cases * replicates
     assert max(len(entry.cases) for entry in entries) - min(len(entry.cases) for entry in entries) <= 1
@@ -107,7 +113,7 @@ def plan_of(runs: Sequence[PlannedRun], jobs: Jobs, minutes: float = 1.0) -> lis
 
 
 def test_each_run_has_its_own_job_up_to_max_jobs(skill: Component) -> None:
-    runs = runs_of([wanted(skill, f"m{number}") for number in range(60)], Jobs())
+    runs = shards_of([wanted(skill, f"m{number}") for number in range(60)], Jobs())
     assert [(job.id, job.runs) for job in plan_of(runs, Jobs())] == [(run.id, [run.id]) for run in runs]
 
 
@@ -116,7 +122,7 @@ def grid(skill: Component, components: int = 30, models: int = 10, **how: Any) -
     named = [replace(skill, name=f"c{number}") for number in range(components)]
     providers = ("openai", "anthropic")
     ids = [{"id": f"m{number}", "provider": providers[number % 2]} for number in range(models)]
-    return runs_of([wanted(component, model, **how) for component in named for model in ids], Jobs())
+    return shards_of([wanted(component, model, **how) for component in named for model in ids], Jobs())
 
 
 def test_300_runs_share_60_jobs_of_one_model_each(skill: Component) -> None:
@@ -173,8 +179,8 @@ def test_two_runs_share_a_job_up_to_both_limits(skill: Component, max_calls: int
 
 
 def test_matrix_has_the_keys_and_runs_of_each_job(skill: Component) -> None:
-    judge = wanted(skill, {"id": "j", "provider": "google"}).run.model
-    runs = runs_of([replace(wanted(skill), judge=judge), wanted(skill, "free/of:charge")], Jobs())
+    judge = wanted(skill, {"id": "j", "provider": "google"}).model
+    runs = shards_of([replace(wanted(skill), judge=judge), wanted(skill, "free/of:charge")], Jobs())
     plan = PLAN.model_copy(update={"runs": runs, "jobs": plan_of(runs, Jobs())})
     first, second = outputs_of(plan)["matrix"]["include"]
     assert first == {
@@ -192,8 +198,8 @@ def test_concurrent_jobs_share_the_limits_of_model_and_provider(skill: Component
     limited = {"id": "limited", "limits": {"requests_per_minute": 30, "context_tokens": 9000}}
     other = {"id": "other", "provider": "anthropic"}
     small = Jobs(max_calls=10)
-    runs = runs_of([wanted(skill, limited, cases=3), wanted(skill), wanted(skill, other)], small)
-    models = tuple(wanted(skill, model).run.model for model in (limited, "m", other))
+    runs = shards_of([wanted(skill, limited, cases=3), wanted(skill), wanted(skill, other)], small)
+    models = tuple(wanted(skill, model).model for model in (limited, "m", other))
     settings = Settings(ceilings={"openai": Limits(requests_per_minute=140, max_concurrency=3)})
     configuration = Configuration(models=models, kinds=PROVIDERS, keys={}, settings=settings)
     shared = with_limits(runs, plan_of(runs, small), configuration)
@@ -216,9 +222,9 @@ def test_each_provider_has_an_environment_and_each_key_a_variable(skill: Compone
         ({"provider": "anthropic", "auth": "oidc"}, "eval-anthropic", ""),
     ):
         one = wanted(skill, {"id": "m", **model})
-        (entry,) = runs_of([one], Jobs())
+        (entry,) = shards_of([one], Jobs())
         assert (entry.environment, entry.key_variable) == (environment, variable)
-        assert environment_of(one.run.model, one.kind) == environment
+        assert environment_of(one.model, one.kind) == environment
 
 
 @pytest.mark.parametrize(
@@ -240,10 +246,10 @@ def test_duration_is_that_of_slow_calls_or_of_the_rate_limit(
 @pytest.mark.parametrize(("share", "asked"), [(0.99, 2), (1.0, 0), (1.49, 0), (1.5, 2)])
 def test_baselines_are_dropped_if_the_cap_is_too_low_for_them(skill: Component, share: float, asked: int) -> None:
     beside = PlannedBaseline(skill_version="1.1.0", commit="c" * 40, digests={})
-    work = [replace(wanted(skill, name), baseline=beside, baseline_sizes=wanted(skill).sizes) for name in ("m", "n")]
-    alone = sum(run.cost_upper_usd or 0.0 for run in runs_of([wanted(skill, "m"), wanted(skill, "n")], Jobs()))
+    work = [interleaved(wanted(skill, name), beside) for name in ("m", "n")]
+    alone = sum(run.cost_upper_usd or 0.0 for run in shards_of([wanted(skill, "m"), wanted(skill, "n")], Jobs()))
     kept = affordable(work, alone * share + 1e-9)
-    assert sum(each.baseline is not None for each in kept) == asked
+    assert sum(each.run.baseline is not None for each in kept) == asked
     assert affordable(work, None) == work
 
 
@@ -251,16 +257,14 @@ def test_judge_adds_its_calls_cost_and_limits_to_a_run(skill: Component) -> None
     judge = wanted(skill, {"id": "j", "limits": {"requests_per_minute": 30}})
     checked = replace(CASE, checks=(check_of({"expect": "It names a total.", "id": "total"}),))
     one = wanted(skill, cases=2, replicates=3)
-    one = replace(one, cases=dict.fromkeys(one.cases, checked), judge=judge.run.model)
-    (run,) = runs_of([one], Jobs())
-    (alone,) = runs_of([replace(one, judge=None)], Jobs())
+    one = replace(one, cases=dict.fromkeys(one.cases, checked), judge=judge.model)
+    (run,) = shards_of([one], Jobs())
+    (alone,) = shards_of([replace(one, judge=None)], Jobs())
     assert run.judge is not None
     assert (run.judge.model_id, run.judge.key_variable, run.judge.calls >= 6) == ("j", "OPENAI_API_KEY", True)
     assert (run.cost_upper_usd or 0.0) > (alone.cost_upper_usd or 0.0)
     assert run.all_calls == run.calls + run.judge.calls
-    configuration = Configuration(
-        models=(one.run.model, judge.run.model), kinds=PROVIDERS, keys={}, settings=Settings()
-    )
+    configuration = Configuration(models=(one.model, judge.model), kinds=PROVIDERS, keys={}, settings=Settings())
     (limited,) = with_limits([run], plan_of([run], Jobs()), configuration)
     assert limited.limits == {"j": Limits(requests_per_minute=30)}
 

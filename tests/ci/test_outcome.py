@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from skill_evaluator.ci.plan import Outcome, RunOutcome, Status, read_outcome
+from skill_evaluator.ci.plan import CallCounts, Outcome, RunOutcome, Status, read_outcome
 from skill_evaluator.errors import PlanError
 from skill_evaluator.files import json_text
 from skill_evaluator.library.config import Policy
@@ -12,7 +12,8 @@ from tests.ci.test_plan import PLAN
 
 
 def run(status: Status = "complete", planned: int = 6, scored: int = 6, **failed: int) -> RunOutcome:
-    return RunOutcome(skill="a", model_id="m", status=status, reason="", planned=planned, scored=scored, failed=failed)
+    counts = CallCounts(planned=planned, scored=scored, failed=failed)
+    return RunOutcome(skill="a", model_id="m", status=status, reason="", counts=counts)
 
 
 def outcome(*runs: RunOutcome) -> Outcome:
@@ -42,7 +43,7 @@ def test_runs_without_results_are_missing_with_all_their_calls(tmp_path: Path) -
     (one,) = read_outcome(tmp_path, path).runs
     assert (one.skill, one.model_id, one.status) == ("a", "vendor/m", "missing")
     assert one.reason == "its results could not be collected; see the log of the run"
-    assert (one.planned, one.scored, one.failed) == (9, 0, {})
+    assert one.counts == CallCounts(planned=9)
 
 
 def test_outcome_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -4,7 +4,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from skill_evaluator.ci.plan import OnModels, Plan, PlannedBaseline, PlannedJob, PlannedRun, planned_request, read_plan
+from skill_evaluator.ci.plan import (
+    Decisions,
+    Event,
+    OnModels,
+    Plan,
+    PlannedBaseline,
+    PlannedJob,
+    PlannedRun,
+    planned_request,
+    read_plan,
+)
 from skill_evaluator.errors import PlanError
 from skill_evaluator.evaluation.runs import EvaluationRequest, PlannedValues
 from skill_evaluator.files import json_text
@@ -29,17 +39,17 @@ ENTRY = PlannedRun(
 PLAN = Plan(
     invocation="20240101T000000Z-abc123",
     created="2024-01-01T00:00:00Z",
-    trigger="push",
-    base=None,
-    head="f" * 40,
+    event=Event(trigger="push", base=None, head="f" * 40),
     runs=[ENTRY, ENTRY.model_copy(update={"id": "a@m@2of2", "shard": "2/2", "cases": {"three": "sha256:4"}})],
     jobs=[
         PlannedJob(id=name, runs=[name], environment="eval-openai", keys=["OPENAI_API_KEY"])
         for name in ("a@m@1of2", "a@m@2of2")
     ],
-    chosen=[OnModels(skill="a", models=["vendor/m"], reason="MINOR 1.0.0 → 1.1.0")],
-    skipped=[OnModels(skill="b", models=["vendor/m"], reason="PATCH")],
-    faults=[Problem(file="components/c/prompt.md", line=2, message="no")],
+    decisions=Decisions(
+        chosen=[OnModels(skill="a", models=["vendor/m"], reason="MINOR 1.0.0 → 1.1.0")],
+        skipped=[OnModels(skill="b", models=["vendor/m"], reason="PATCH")],
+        faults=[Problem(file="components/c/prompt.md", line=2, message="no")],
+    ),
 )
 
 

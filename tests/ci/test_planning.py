@@ -25,7 +25,7 @@ def test_minor_major_and_new_versions_run_and_a_patch_does_not(pushed: PushedLib
         "c": "MAJOR 1.0.0 → 2.0.0",
         "d": "new component at 0.1.0",
     }
-    assert (plan.trigger, plan.head, plan.faults) == ("push", pushed.git("rev-parse", "HEAD"), [])
+    assert (plan.event.trigger, plan.event.head, plan.decisions.faults) == ("push", pushed.git("rev-parse", "HEAD"), [])
     assert {entry.skill_version for entry in plan.runs if entry.skill == "a"} == {"1.1.0"}
 
 
@@ -35,7 +35,7 @@ def test_push_of_other_files_plans_nothing(pushed: PushedLibrary) -> None:
     pushed.write("components/a/README.md", "read me")
     pushed.commit()
     plan = pushed.plan(base)
-    assert (plan.runs, plan.untouched, plan.skipped) == ([], 3, [])
+    assert (plan.runs, plan.decisions.untouched, plan.decisions.skipped) == ([], 3, [])
 
 
 def test_first_push_plans_everything(pushed: PushedLibrary) -> None:
@@ -53,7 +53,7 @@ def test_records_decide_after_a_force_push(pushed: PushedLibrary) -> None:
     pushed.component("new", "1.0.0")
     pushed.commit()
     plan = pushed.plan("f" * 40)  # a commit that no branch holds any more
-    assert plan.base is None
+    assert plan.event.base is None
     assert jobs(plan) == {"a": ALL}
     assert "the base of this push is unknown; start it by hand" in reasons(plan)["new"]
 
@@ -77,7 +77,7 @@ def test_renamed_folder_with_the_old_name_is_an_error(pushed: PushedLibrary) -> 
     (pushed.root / "components/z/leaderboard.json").unlink()
     pushed.commit()
     plan = pushed.plan(base)
-    assert (plan.runs, plan.chosen) == ([], [])
+    assert (plan.runs, plan.decisions.chosen) == ([], [])
     assert faults(plan)[0][0] == "components/z/prompt.md:1"
 
 
@@ -86,7 +86,7 @@ def test_deleted_component_is_not_planned(pushed: PushedLibrary) -> None:
     shutil.rmtree(pushed.root / "components" / "a")
     pushed.commit()
     plan = pushed.plan(base)
-    assert (plan.runs, plan.faults, plan.untouched) == ([], [], 2)
+    assert (plan.runs, plan.decisions.faults, plan.decisions.untouched) == ([], [], 2)
 
 
 def test_records_of_other_branches_count(pushed: PushedLibrary, tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_manual_run_plans_recorded_versions_too(pushed: PushedLibrary) -> None:
     plan = pushed.plan(None, names=("b",), models=("n",), replicates=7)
     (entry,) = plan.runs
     assert (entry.id, entry.replicates, entry.calls) == ("b@n", 7, 7)
-    assert (plan.trigger, plan.base, plan.skipped) == ("dispatch", None, [])
+    assert (plan.event.trigger, plan.event.base, plan.decisions.skipped) == ("dispatch", None, [])
     assert jobs(pushed.plan(None)) == {"a": ALL, "b": ALL, "c": ALL}
     assert pushed.plan(None, dry_run=True).dry_run
 
@@ -205,14 +205,14 @@ def test_deleted_case_without_a_new_version_is_named(pushed: PushedLibrary) -> N
     shutil.rmtree(pushed.root / "fixtures" / "a" / "cases" / "two")
     pushed.commit()
     plan = pushed.plan(base)
-    assert (jobs(plan), [skipped.models for skipped in plan.skipped]) == ({}, [ALL])
+    assert (jobs(plan), [skipped.models for skipped in plan.decisions.skipped]) == ({}, [ALL])
     assert reasons(plan)["a"] == (
         "cases changed without a new version: 1 file deleted, such as fixtures/a/cases/two/document.md"
     )
     pushed.component("a", "1.1.0")
     pushed.commit()
     plan = pushed.plan(base)
-    assert (jobs(plan), plan.skipped) == ({"a": ALL}, [])
+    assert (jobs(plan), plan.decisions.skipped) == ({"a": ALL}, [])
 
 
 def test_empty_submodule_with_the_cases_is_named(pushed: PushedLibrary) -> None:
@@ -250,7 +250,7 @@ def capped(pushed: PushedLibrary) -> PushedLibrary:
 def test_pull_request_is_planned_as_drafts_up_to_the_cap(capped: PushedLibrary) -> None:
     capped.push(a="1.1.0")
     plan = capped.plan(None, pull_request="HEAD", max_cost=5.0)
-    assert (jobs(plan), plan.draft, plan.trigger, plan.base) == (
+    assert (jobs(plan), plan.draft, plan.event.trigger, plan.event.base) == (
         {"a": ALL},
         True,
         "push",
@@ -259,8 +259,8 @@ def test_pull_request_is_planned_as_drafts_up_to_the_cap(capped: PushedLibrary) 
     capped.settings()
     capped.commit()
     plan = capped.plan(None, pull_request="HEAD^")
-    assert (plan.runs, len(plan.faults)) == ([], 1)
-    assert "set jobs: {max_cost: USD}" in plan.faults[0].message
+    assert (plan.runs, len(plan.decisions.faults)) == ([], 1)
+    assert "set jobs: {max_cost: USD}" in plan.decisions.faults[0].message
 
 
 @pytest.mark.parametrize(
@@ -271,8 +271,8 @@ def test_pull_request_that_changes_what_runs_is_refused(path: str, capped: Pushe
     capped.write(path, "{}\n")
     capped.push(a="1.1.0")
     plan = capped.plan(None, pull_request="HEAD")
-    assert (plan.runs, plan.faults[0].file) == ([], path)
-    assert plan.faults[0].message.startswith(f"the pull request changes {path}: ")
+    assert (plan.runs, plan.decisions.faults[0].file) == ([], path)
+    assert plan.decisions.faults[0].message.startswith(f"the pull request changes {path}: ")
 
 
 def test_pull_request_runs_no_changed_program_or_python_check(capped: PushedLibrary) -> None:
@@ -304,7 +304,7 @@ def test_drift_runs_only_the_recorded_versions(pushed: PushedLibrary) -> None:
         pushed.write(f"components/{name}/evals/records/{record.run_id}.json", record.model_dump_json())
     pushed.commit()
     plan = pushed.plan(None, drift=True)
-    assert (plan.trigger, plan.base, plan.faults) == ("drift", None, [])
+    assert (plan.event.trigger, plan.event.base, plan.decisions.faults) == ("drift", None, [])
     assert jobs(plan) == {"a": ALL, "c": ALL}
     assert {entry.seed for entry in plan.runs} == {1}
     for options in ({"base": "HEAD"}, {"base": None, "pull_request": "HEAD"}):
@@ -319,7 +319,7 @@ def test_not_applicable_cases_are_not_planned(pushed: PushedLibrary) -> None:
     plan = pushed.push(a="1.1.0")
     (entry,) = plan.runs
     assert (entry.model_id, list(entry.cases), list(entry.not_applicable)) == ("n", ["one"], ["two"])
-    assert sorted((one.models, one.reason) for one in plan.skipped if "not applicable" in one.reason) == [
+    assert sorted((one.models, one.reason) for one in plan.decisions.skipped if "not applicable" in one.reason) == [
         (["m"], "2 of 2 cases not applicable: one (declared), two (declared)"),
         (["n"], "1 of 2 cases not applicable: two (declared)"),
     ]

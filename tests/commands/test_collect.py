@@ -33,6 +33,7 @@ def test_merged_shards_equal_the_record_of_one_run(pipeline: Pipeline, tmp_path:
     for run in done.json["runs"]:
         figures = (run["status"], run["planned"], run["scored"], run["failed"], run["reason"])
         assert figures == ("complete", 6, 6, {}, "")
+        assert run["cost_usd"] == pipeline.records()[run["run_id"]]["cost_usd"] == 0.0
     assert git(pipeline.checkout, "status", "--porcelain", "--ignored") == ""
     whole = tmp_path / "whole"
     arguments = ("--replicates", "2", "--results", str(whole), "--no-leaderboard")

@@ -181,7 +181,7 @@ def test_lint_and_plan_name_unreadable_names(pipeline: Pipeline) -> None:
 def test_other_components_pass_the_whole_pipeline(pipeline: Pipeline) -> None:
     plan = pipeline.plan("--base", "0", "--model", "recorded")
     assert {entry.skill for entry in plan.runs} == {SKILL}
-    assert any("\udcff" in fault.file or "\\udcff" in fault.file for fault in plan.faults)
+    assert any("\udcff" in fault.file or "\\udcff" in fault.file for fault in plan.decisions.faults)
     for entry in plan.runs:
         assert pipeline.evaluate(entry).code == 0
     assert pipeline.collect().code == 0

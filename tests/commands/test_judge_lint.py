@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.checking.lint import lint_rubrics
+from skill_evaluator.library.config import SafetyLimits
 
 from tests.shell import blocks
 from tests.support.asked_judges import JudgingLibrary
@@ -59,7 +60,7 @@ def test_each_rule_finds_its_mistake_alone(library: Library) -> None:
         ({"method": SWAPPED}, "warning", "mitigation", "position_swap has no effect on direct_scoring; it is for"),
     ):
         library.write(FILE, {"criteria": [some_criterion(**changed)]})
-        (remark,) = lint_rubrics([library.root / FILE], follow_links=False).rubrics[0].remarks
+        (remark,) = lint_rubrics([library.root / FILE], SafetyLimits()).rubrics[0].remarks
         assert (remark.severity, remark.rule) == (severity, rule), changed
         assert message in remark.message, changed
 

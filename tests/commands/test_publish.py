@@ -86,10 +86,10 @@ def test_incomplete_run_is_no_baseline_and_may_be_completed(pipeline: Pipeline, 
     base = bump(pipeline, "1.0.1")
     first = pipeline.plan_file.read_text()
     plan = pipeline.plan("--base", base, "--model", "recorded")
-    assert "no record of this model yet" in plan.skipped[0].reason
+    assert "no record of this model yet" in plan.decisions.skipped[0].reason
 
     pipeline.plan_file.write_text(first)  # the failed jobs of the first push are run again
-    git(pipeline.checkout, "checkout", "-q", read_plan(pipeline.plan_file).head or "")
+    git(pipeline.checkout, "checkout", "-q", read_plan(pipeline.plan_file).event.head or "")
     shutil.move(tmp_path / "late", shard)
     assert pipeline.collect().code == 0
     assert pipeline.publish().code == 0

@@ -4,7 +4,7 @@ from functools import cache, partial
 from typing import Any
 
 import pytest
-from skill_evaluator.ci.plan import Figures, Outcome, RunOutcome
+from skill_evaluator.ci.plan import CallCounts, Figures, Outcome, RunOutcome
 from skill_evaluator.display.pages import print_page
 from skill_evaluator.records.summaries import CaseAmount
 from skill_evaluator.reports.ci import outcome_page
@@ -20,15 +20,13 @@ from tests.verdicts.rules import some_rules
 FIGURES = Figures(skill_version="1.1.0", accuracy=0.9, ci95=(0.85, 0.95), reproducibility=0.5)
 
 
-def run(**changed: Any) -> RunOutcome:
+def run(scored: int = 60, planned: int = 60, failed: dict[str, int] | None = None, **changed: Any) -> RunOutcome:
     fields: dict[str, Any] = {
         "skill": "a",
         "model_id": "m",
         "status": "complete",
         "reason": "",
-        "planned": 60,
-        "scored": 60,
-        "failed": {},
+        "counts": CallCounts(planned=planned, scored=scored, failed=failed or {}),
         "run_id": "r",
         "primary_metric": "field_level_f1",
         "figures": FIGURES,

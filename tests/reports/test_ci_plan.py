@@ -1,9 +1,10 @@
 """The report of a CI plan."""
 
 from functools import partial
+from typing import Any
 
 import pytest
-from skill_evaluator.ci.plan import OnModels, Plan, PlannedJob, PlannedRun
+from skill_evaluator.ci.plan import Decisions, OnModels, Plan, PlannedJob, PlannedRun
 from skill_evaluator.display.pages import print_page
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.reports.ci import plan_page
@@ -21,12 +22,13 @@ def entry(
     return ENTRY.model_copy(update={"id": f"{skill}@{model}", "skill": skill, "model_id": model, **asked, **paid})
 
 
-def plan(*entries: PlannedRun, skipped: list[OnModels] | None = None, **changed: object) -> Plan:
+def plan(*entries: PlannedRun, dry_run: bool = False, **changed: Any) -> Plan:
     by_skill = {one.skill: sorted({other.model_id for other in entries if other.skill == one.skill}) for one in entries}
     chosen = [OnModels(skill=skill, models=models, reason="MINOR 1.0.0 → 1.1.0") for skill, models in by_skill.items()]
     jobs = [PlannedJob(id=one.id, runs=[one.id], environment="e", keys=[]) for one in entries]
-    told = {"runs": list(entries), "jobs": jobs, "chosen": chosen, "skipped": skipped or [], "faults": [], "head": None}
-    return PLAN.model_copy(update={**told, **changed})
+    decisions = Decisions(chosen=chosen, skipped=[], faults=[]).model_copy(update=changed)
+    update = {"runs": list(entries), "jobs": jobs, "decisions": decisions, "dry_run": dry_run}
+    return PLAN.model_copy(update=update)
 
 
 def test_chosen_runs_have_jobs_calls_and_cost() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.ci.plan import OUTCOME, RECORDS, Outcome, RunOutcome
+from skill_evaluator.ci.plan import OUTCOME, RECORDS, CallCounts, Outcome, RunOutcome
 from skill_evaluator.evaluation.runs import Finished
 from skill_evaluator.files import json_text
 from skill_evaluator.library.cases import Case
@@ -146,9 +146,7 @@ def write_collected(folder: Path, *records: Record) -> None:
                 model_id=one.model_id,
                 status="complete" if one.complete else "incomplete",
                 reason="",
-                planned=one.planned,
-                scored=one.scored,
-                failed=one.failures,
+                counts=CallCounts.view(one, failed=one.failures),
                 run_id=one.run_id,
             )
         )

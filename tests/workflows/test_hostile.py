@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from skill_evaluator.ci import platforms
-from skill_evaluator.ci.plan import Figures, OnModels, Outcome, RunOutcome
+from skill_evaluator.ci.plan import CallCounts, Decisions, Figures, OnModels, Outcome, RunOutcome
 from skill_evaluator.ci.platforms import GitHub
 from skill_evaluator.display import inert_output
 from skill_evaluator.display.pages import Page, print_page
@@ -24,9 +24,7 @@ RUN = RunOutcome.model_construct(
     model_id=EVERYTHING,
     status="incomplete",
     reason=EVERYTHING,
-    planned=4,
-    scored=1,
-    failed={EVERYTHING: 2},
+    counts=CallCounts.model_construct(planned=4, scored=1, failed={EVERYTHING: 2}),
     primary_metric=EVERYTHING,
     figures=FIGURES,
 )
@@ -35,9 +33,11 @@ OF_ALL = {"model_id": EVERYTHING, "cases": {EVERYTHING: "d"}, "shard": None, "co
 PLAN = plans.PLAN.model_copy(
     update={
         "runs": [plans.ENTRY.model_copy(update={"skill": FILE_NAME, **OF_ALL})],
-        "chosen": [OnModels(skill=FILE_NAME, models=[EVERYTHING], reason=EVERYTHING)],
-        "skipped": [OnModels(skill=FILE_NAME, models=[EVERYTHING, EVERYTHING], reason=EVERYTHING)],
-        "faults": [Problem(file=FILE_NAME, line=1, message=EVERYTHING)],
+        "decisions": Decisions(
+            chosen=[OnModels(skill=FILE_NAME, models=[EVERYTHING], reason=EVERYTHING)],
+            skipped=[OnModels(skill=FILE_NAME, models=[EVERYTHING, EVERYTHING], reason=EVERYTHING)],
+            faults=[Problem(file=FILE_NAME, line=1, message=EVERYTHING)],
+        ),
     }
 )
 WHOLE = {"plan": plan_page(PLAN), "outcome": outcome_page(OUTCOME)}

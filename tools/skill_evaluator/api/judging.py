@@ -263,7 +263,7 @@ class Judges:
         paths = list(dict.fromkeys(files)) or find_rubrics(self.config)
         if not paths:
             raise ConfigError(f"{self.config / 'rubrics'} has no rubrics; add one, or name a file")
-        return lint_rubrics(paths, follow_links=load_settings(self.config).limits.follow_links)
+        return lint_rubrics(paths, load_settings(self.config).limits)
 
     def pin(self, run: str, cases: Sequence[str] = ()) -> PinReport:
         """Save a run's first output of each case as baseline of `judge regression`. `cases`: ids or patterns."""

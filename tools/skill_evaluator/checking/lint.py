@@ -20,7 +20,7 @@ from skill_evaluator.files import FrozenModel, read_json
 from skill_evaluator.judges.modes.run_outputs import read_pinned
 from skill_evaluator.library.cases import Case, UnfilledError, cases_without_document, find_cases, read_cases
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import ComponentPolicy, Model, Settings
+from skill_evaluator.library.config import ComponentPolicy, Model, SafetyLimits, Settings
 from skill_evaluator.library.prompts import section_headings
 from skill_evaluator.library.rubrics import MITIGATIONS, USUAL_METHOD, Criterion, Place, RubricText, read_rubric_text
 from skill_evaluator.parsing import Output
@@ -321,16 +321,16 @@ class RubricLint(FrozenModel):
     warnings: int
 
 
-def lint_rubrics(paths: Sequence[Path], *, follow_links: bool) -> RubricLint:
+def lint_rubrics(paths: Sequence[Path], limits: SafetyLimits) -> RubricLint:
     """Return the lint result of rubric files. A file that cannot be read has one error with the rule `unreadable`."""
-    rubrics = tuple(_lint_rubric(path, follow_links=follow_links) for path in paths)
+    rubrics = tuple(_lint_rubric(path, limits) for path in paths)
     count = Counter(remark.severity for rubric in rubrics for remark in rubric.remarks)
     return RubricLint(rubrics=rubrics, errors=count["error"], warnings=count["warning"])
 
 
-def _lint_rubric(path: Path, *, follow_links: bool) -> LintedRubric:
+def _lint_rubric(path: Path, limits: SafetyLimits) -> LintedRubric:
     try:
-        text = read_rubric_text(path, follow_links=follow_links)
+        text = read_rubric_text(path, limits)
     except SkillEvaluatorError as problem:
         match = re.match(rf"{re.escape(str(path))}:(\d+)(?::\d+)?: ", str(problem))
         message = str(problem)[match.end() :] if match else str(problem)

@@ -19,7 +19,7 @@ from pathlib import Path
 from skill_evaluator.ci import plan as ci
 from skill_evaluator.ci.plan import CiOptions
 from skill_evaluator.display import MIN_CASES_FOR_INTERVAL, abridged, value_pair, visible
-from skill_evaluator.errors import InternalError, LeaderboardError, PlanError, RunError, SkillEvaluatorError
+from skill_evaluator.errors import LeaderboardError, PlanError, RunError, SkillEvaluatorError
 from skill_evaluator.evaluation.outputs import JudgedRun, judged_by, judged_items
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.identifiers import BASELINE, invocation_of, moment
@@ -86,12 +86,12 @@ class ArrivedRun:
         return sum(file.stat().st_size for file in files if file.exists())
 
 
-def collect(request: CollectRequest) -> ci.Outcome:
-    """Score the outputs of a plan's jobs, write the records and outcome.json, and return the outcome."""
+def collect(request: CollectRequest) -> tuple[ci.Outcome, list[SkillEvaluatorError]]:
+    """Score the outputs of a plan's jobs and write the records and outcome.json. Return the outcome and all errors."""
     plan, runs = _read_arrivals(request)
-    is_drift = plan.trigger == "drift"
+    is_drift = plan.event.trigger == "drift"
     scored, records, problems = _score_runs(runs, request)
-    verdicts, undecided = _verdicts(records.values(), request, again=is_drift)
+    verdicts, undecided = _verdicts(records.values(), request, is_drift=is_drift)
     for verdict in verdicts if is_drift else ():
         for run_id, drift in drifts_in(verdict).items():
             _write(records[run_id].model_copy(update={"drift": drift}), request)
@@ -115,13 +115,14 @@ def collect(request: CollectRequest) -> ci.Outcome:
         outcomes.append(outcome.model_copy(update=update))
     result = ci.Outcome.view(
         plan,
+        head=plan.event.head,
         runs=outcomes,
+        faults=plan.decisions.faults,
         verdicts=[] if is_drift else verdicts,
         drift=verdicts if is_drift else [],
-        has_bug=any(isinstance(problem, InternalError) for problem in (*problems, *undecided.values())),
     )
     replace_text(request.out / ci.OUTCOME, json_text(result.model_dump(mode="json")))
-    return result
+    return result, [*problems, *undecided.values()]
 
 
 def _score_runs(
@@ -205,17 +206,17 @@ def _judged(
 
 
 def _verdicts(
-    records: Iterable[Record], checkout: CiOptions, *, again: bool
+    records: Iterable[Record], request: CiOptions, *, is_drift: bool
 ) -> tuple[list[ComparisonResult], dict[str, SkillEvaluatorError]]:
     """Compare finished runs with their baselines. Return the verdicts, and errors by component.
 
-    If `again`, compare the runs with earlier runs of the same prompt instead.
+    If `is_drift`, compare the runs with earlier runs of the same prompt instead.
     """
 
     def verdict_on(skill: str, final: Sequence[Record]) -> ComparisonResult | None:
-        component, settings = checkout.component(skill), checkout.configuration.settings
-        recorded = RecordedComponent(component=component, archive=checkout.archive(component), settings=settings)
-        verdict = recorded.drift_of(final) if again else recorded.verdict_on(final)
+        component, settings = request.component(skill), request.configuration.settings
+        recorded = RecordedComponent(component=component, archive=request.archive(component), settings=settings)
+        verdict = recorded.drift_of(final) if is_drift else recorded.verdict_on(final)
         return verdict and verdict.model_copy(update={"ship": recorded.ship_words()})
 
     verdicts, undecided = [], {}
@@ -258,7 +259,8 @@ def _score_run(
     failed = {kind: count for kind, count in record.failures.items() if kind != "not_run"}
     reasons = (*remarks, *fault_lines(record, visible))
     if not (record.scored or record.is_final):
-        return _run_outcome(run, "missing", *reasons).model_copy(update={"failed": failed}), None
+        counts = ci.CallCounts(planned=run.manifest.calls, failed=failed)
+        return _run_outcome(run, "missing", *reasons).model_copy(update={"counts": counts}), None
     accuracy = record.accuracy[record.primary_metric]
     agreement = record.reproducibility.get("pairwise_exact_match")
     outcome = ci.RunOutcome.view(
@@ -266,7 +268,8 @@ def _score_run(
         is_baseline=run.manifest.role == BASELINE,
         status="complete" if record.complete else "incomplete",
         reason="; ".join(reasons),
-        failed=failed,
+        counts=ci.CallCounts.view(record, failed=failed),
+        cost_usd=record.cost.cost_usd,
         hit_rate=record.cost.tokens.hit_rate,
         figures=ci.Figures(
             skill_version=record.skill_version,
@@ -287,11 +290,11 @@ def _write(record: Record, request: CollectRequest) -> None:
     write_record(request.out / ci.RECORDS / record.skill / f"{record.run_id}.json", record)
 
 
-def _refusal_reason(record: Record, checkout: CiOptions) -> str | None:
+def _refusal_reason(record: Record, request: CiOptions) -> str | None:
     """Return the reason to refuse a complete run whose version is recorded with another prompt, otherwise None."""
     if record.complete:
         with suppress(SkillEvaluatorError):  # an unreadable archive is reported with the missing verdict
-            archive = checkout.archive(checkout.component(record.skill))
+            archive = request.archive(request.component(record.skill))
             return refusal_reason(archive.entries, record.skill_version, record.digests.get("prompt"))
     return None
 
@@ -304,17 +307,17 @@ def _run_outcome(run: ArrivedRun, status: ci.Status, *reasons: str) -> ci.RunOut
         is_baseline=manifest.role == BASELINE,
         status=status,
         reason="; ".join(reasons),
-        planned=manifest.calls,
+        counts=ci.CallCounts(planned=manifest.calls),
     )
 
 
 def _record(
-    run: ArrivedRun, outputs: Mapping[Call, Replicate], remarks: Sequence[str], checkout: CollectRequest, until: float
+    run: ArrivedRun, outputs: Mapping[Call, Replicate], remarks: Sequence[str], request: CollectRequest, until: float
 ) -> Record:
     """Score the outputs of a run until a deadline. Raise PlanError if component or models changed since the plan."""
     manifest = run.manifest
-    component = checkout.component(manifest.skill)
-    configuration = with_program(checkout.configuration, component)
+    component = request.component(manifest.skill)
+    configuration = with_program(request.configuration, component)
     model = next((model for model in configuration.models if model.id == manifest.model_id), None)
     if model is None:
         raise PlanError(f"model '{manifest.model_id}' is no longer in models.yaml; check out the plan's commit")
@@ -330,7 +333,7 @@ def _record(
     run_cases = [cases[case_id] for case_id in manifest.cases]
     planned = schedule_calls(tuple(manifest.cases), manifest.replicates)
     outcomes = [outputs[call] for call in planned if call in outputs]
-    judged = _judged(run, outputs, run_cases, checkout)
+    judged = _judged(run, outputs, run_cases, request)
     with open_scorer(component, run_cases, len(outcomes), until) as scorer:
         scorecard = score_outcomes(scorer, manifest, outcomes, judged.scores)
     recorder = Recorder.of(component, configuration)

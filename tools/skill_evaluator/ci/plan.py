@@ -5,7 +5,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from pydantic import Field, NonNegativeInt
-from pydantic.json_schema import SkipJsonSchema
 
 from skill_evaluator import __version__
 from skill_evaluator import identifiers as ids
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, PlanError
 from skill_evaluator.evaluation.runs import EvaluationRequest, PlannedValues
-from skill_evaluator.files import FrozenModel, read_json, read_versioned, validated
+from skill_evaluator.files import FrozenModel, NestingModel, inlined, read_json, read_versioned, validated
 from skill_evaluator.library import options as cli
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Limits, Model, Policy
@@ -72,10 +71,7 @@ class CiOptions(cli.ComponentsOption, cli.FixturesOption, cli.ConfigOption):
         return replace(component, version=self.version_of(skill, component.version, component.digests))
 
     def version_of(self, skill: str, version: str, digests: Mapping[str, str]) -> str:
-        """Return `version`. If it is generated, number it by the records here and on the `recorded` branches.
-
-        A component that declares no version has a generated one. It ends with the prompt's digest: `0.3.0+3af3d45f`.
-        """
+        """Return `version`. If it is generated, number it by the records here and on the `recorded` branches."""
         if not (self.recorded and is_generated(version)):
             return version
         repository, board = self.repository, self.components / skill / "leaderboard.json"
@@ -192,9 +188,6 @@ class PlannedJob(FrozenModel):
     keys: list[str]
 
 
-Trigger = Literal["push", "dispatch", "drift"]
-
-
 class OnModels(FrozenModel):
     """A component and models, with the reason to evaluate or to skip it on them."""
 
@@ -203,15 +196,24 @@ class OnModels(FrozenModel):
     reason: str
 
 
-def grouped(decisions: Iterable[OnModels]) -> list[OnModels]:
-    """Merge decisions with the same component and reason into one with all their models, in order."""
-    groups = by_key(
-        ((decision.skill, decision.reason), model_id) for decision in decisions for model_id in decision.models
-    )
-    return [OnModels(skill=skill, models=models, reason=reason) for (skill, reason), models in groups.items()]
+class Event(FrozenModel):
+    """The event that a plan answers: a push from `base` to `head`, a manual start, or a check for drift."""
+
+    trigger: Literal["push", "dispatch", "drift"]
+    base: ids.Commit | None
+    head: ids.Commit | None
 
 
-class Plan(FrozenModel):
+class Decisions(FrozenModel):
+    """The components to evaluate and to skip, with the reasons, and the errors that prevent runs."""
+
+    chosen: list[OnModels]
+    skipped: list[OnModels]
+    untouched: NonNegativeInt = 0
+    faults: list[Problem]
+
+
+class Plan(NestingModel):
     """The file plan.json. With the trigger `drift`, recorded versions run again to detect a changed model.
 
     `untouched` counts unchanged components without a planned run. `faults` has the errors that prevent runs.
@@ -220,17 +222,13 @@ class Plan(FrozenModel):
     plan_version: int = PLAN_VERSION
     invocation: ids.RunId
     created: ids.Timestamp
-    trigger: Trigger
-    base: ids.Commit | None
-    head: ids.Commit | None
+    event: Event = inlined("event")
     dry_run: bool = False
+    # the runs are those of an open pull request, whose records are not published
     draft: bool = Field(default=False, exclude_if=lambda draft: not draft)
     runs: list[PlannedRun]
     jobs: list[PlannedJob]
-    chosen: list[OnModels]
-    skipped: list[OnModels]
-    untouched: NonNegativeInt = 0
-    faults: list[Problem]
+    decisions: Decisions = inlined("decisions")
     evaluator_version: ids.Label | None = None
     forecast: list[Forecast] = []
     retiring: list[str] = Field(default=[], exclude_if=lambda lines: not lines)
@@ -277,7 +275,7 @@ def outputs_of(plan: Plan) -> dict[str, Any]:
         }
         for job in plan.jobs
     ]
-    return {"matrix": {"include": matrix}, "jobs": len(plan.jobs), "faults": len(plan.faults)}
+    return {"matrix": {"include": matrix}, "jobs": len(plan.jobs), "faults": len(plan.decisions.faults)}
 
 
 def read_plan(path: Path) -> Plan:
@@ -347,7 +345,15 @@ class LostValue(FrozenModel):
     after: str
 
 
-class RunOutcome(FrozenModel):
+class CallCounts(FrozenModel):
+    """The calls of a run: the planned calls, the calls with a scored output, and the failed calls by kind."""
+
+    planned: NonNegativeInt
+    scored: NonNegativeInt = 0
+    failed: dict[str, NonNegativeInt] = {}
+
+
+class RunOutcome(NestingModel):
     """The result of one planned run. `run_id` is None if the run has no record.
 
     Status `refused`: the version was recorded meanwhile with a different prompt. Status `skipped`: the job made no
@@ -358,9 +364,7 @@ class RunOutcome(FrozenModel):
     model_id: ids.ModelId
     status: Status
     reason: str
-    planned: NonNegativeInt
-    scored: NonNegativeInt = 0
-    failed: dict[str, NonNegativeInt] = {}
+    counts: CallCounts = inlined("counts")
     run_id: ids.RunId | None = None
     is_baseline: bool = False
     primary_metric: str | None = None
@@ -385,7 +389,6 @@ class Outcome(FrozenModel):
     faults: list[Problem] = []
     verdicts: list[ComparisonResult] = []
     drift: list[ComparisonResult] = []
-    has_bug: SkipJsonSchema[bool] = Field(default=False, exclude=True)
 
     @property
     def complete(self) -> bool:
@@ -419,10 +422,10 @@ def read_outcome(collected: Path, plan: Path | None = None) -> Outcome:
     if plan is None or path.exists():
         return validated(Outcome, read_json(path, PlanError), path, PlanError)
     made = read_plan(plan)
-    calls = by_key(((run.skill, run.model_id), run.calls) for run in made.runs)
+    calls_by_run = by_key(((run.skill, run.model_id), run.calls) for run in made.runs)
     reason = "its results could not be collected; see the log of the run"
     runs = [
-        RunOutcome(skill=skill, model_id=model_id, status="missing", reason=reason, planned=sum(planned))
-        for (skill, model_id), planned in calls.items()
+        RunOutcome(skill=skill, model_id=model, status="missing", reason=reason, counts=CallCounts(planned=sum(calls)))
+        for (skill, model), calls in calls_by_run.items()
     ]
-    return Outcome.view(made, runs=runs)
+    return Outcome.view(made, head=made.event.head, runs=runs, faults=made.decisions.faults)

@@ -1,7 +1,5 @@
 """Plan the runs of a push or of a manual start: plan.json with every job, the reasons and the cost.
 
-A run with very many calls is split into shards. Each run has its own job unless there are very many runs.
-
 Planning makes no call and needs no key. The runs of a push depend on its version bump (base to head) and on the
 leaderboards, so the next push makes up for a lost run. A pull request that changes code, workflows or settings is
 refused, because the jobs have keys.
@@ -13,24 +11,25 @@ import re
 import sys
 from bisect import insort
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from skill_evaluator import __version__
 from skill_evaluator.ci.plan import (
     CiOptions,
+    Decisions,
+    Event,
     OnModels,
     Plan,
     PlannedBaseline,
     PlannedJob,
     PlannedJudge,
     PlannedRun,
-    Trigger,
     environment_of,
     environment_of_program,
-    grouped,
     key_variable_of,
 )
 from skill_evaluator.errors import GitError, NotEvaluatedError, PlanError, SkillEvaluatorError
@@ -93,67 +92,48 @@ class PlanRequest(CiOptions, cli.FormatOption):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedEvaluation:
-    """A run to plan, with the applicable `cases` and the `sizes` of the requests by case id.
+    """A planned run before it is split into shards: its `cases`, and the `sizes` of the requests by case id.
 
-    `baseline` is the interleaved baseline, whose requests have `baseline_sizes`. `judge` decides whether an output
-    agrees with the `expect` sentences of the case. `kinds` has the provider kinds of the model and the judge.
+    The requests of the interleaved baseline have `baseline_sizes`. `judge` decides whether an output agrees with the
+    `expect` sentences of the case. `kinds` has the provider kinds of the model and the judge.
     """
 
-    run: ComponentRun
+    run: PlannedRun
+    model: Model
     kinds: Kinds
     cases: Mapping[str, Case]
     sizes: Mapping[str, InputSize]
-    baseline: PlannedBaseline | None = None
     baseline_sizes: Mapping[str, InputSize] = field(default_factory=dict)
     judge: Model | None = None
 
     @property
     def kind(self) -> ProviderKind:
         """The provider kind of the model."""
-        return self.kinds[self.run.model.provider]
-
-    @property
-    def calls_each(self) -> int:
-        """The number of calls per case, the baseline's included."""
-        replicates = self.run.manifest.replicates
-        return replicates + (0 if self.baseline is None else replicates_of_baseline(replicates))
+        return self.kinds[self.model.provider]
 
     def estimates(self, case_ids: Collection[str]) -> list[tuple[str, CostEstimate]]:
         """Return (model id, cost estimate) for these cases: of the model with its baseline, and of the judge if any."""
-        model, replicates = self.run.model, self.run.manifest.replicates
-        requests = [(self.sizes, replicates)]
-        if self.baseline is not None:
-            requests.append((self.baseline_sizes, replicates_of_baseline(replicates)))
+        requests = [(self.sizes, self.run.replicates)]
+        if self.run.baseline is not None:
+            requests.append((self.baseline_sizes, replicates_of_baseline(self.run.replicates)))
         parts = [
-            estimate({case_id: sizes[case_id] for case_id in case_ids}, model, self.kind, replicates)
+            estimate({case_id: sizes[case_id] for case_id in case_ids}, self.model, self.kind, replicates)
             for sizes, replicates in requests
         ]
-        estimates = [(model.id, sum_of(parts))]
+        estimates = [(self.model.id, sum_of(parts))]
         if self.judge is not None:
             cases = [self.cases[case_id] for case_id in case_ids]
             kind = self.kinds[self.judge.provider]
-            estimates.append((self.judge.id, judge_estimate(self.judge, kind, cases, model, self.calls_each)))
+            calls_each = sum(replicates for _, replicates in requests)
+            estimates.append((self.judge.id, judge_estimate(self.judge, kind, cases, self.model, calls_each)))
         return estimates
 
     def minutes(self, calls: int) -> float:
         """Estimate the minutes for a number of calls within the model's rate limits, if each takes 10 seconds."""
-        limits = self.run.model.limits
+        limits = self.model.limits
         in_flight = 1 if self.kind.one_at_a_time else limits.max_concurrency or IN_FLIGHT
         max_per_minute = limits.requests_per_minute or math.inf
         return max(calls * _SLOW_CALL_S / 60.0 / in_flight, calls / max_per_minute)
-
-
-@dataclass(slots=True, kw_only=True)
-class Decisions:
-    """The components to evaluate and to skip in a plan, and the errors, by the changes from `base` to `head`."""
-
-    invocation: str
-    base: str | None
-    head: str | None
-    faults: list[Problem]
-    chosen: list[OnModels] = field(default_factory=list)
-    skipped: list[OnModels] = field(default_factory=list)
-    untouched: int = 0  # unchanged components that are not chosen
 
 
 def make_plan(request: PlanRequest) -> Plan:
@@ -169,39 +149,34 @@ def make_plan(request: PlanRequest) -> Plan:
         refused = list(_refusals(changed, repository.relative_path(request.config / "settings.yaml"), limits))
         caps = [cap for cap in (limits.max_cost, request.max_cost) if cap is not None]
         request = replace(request, base=repository.commit("HEAD^1"), max_cost=min(caps, default=None))
-    now = datetime.datetime.now(datetime.UTC)
-    decisions = Decisions(
-        invocation=new_invocation(now),
+    event = Event(
+        trigger="drift" if request.drift else "dispatch" if request.base is None else "push",
         base=None if request.base is None else repository.commit(request.base),
         head=repository.commit("HEAD"),
-        faults=refused,
     )
-    trigger: Trigger = "drift" if request.drift else "dispatch" if request.base is None else "push"
-    if trigger == "dispatch" and not refused:
-        decisions.chosen.extend(_named(request, models))
+    decisions = Decisions(chosen=[], skipped=[], faults=refused)
+    if event.trigger == "dispatch" and not refused:
+        decisions = Decisions(chosen=list(_named(request, models)), skipped=[], faults=[])
     elif not refused:
-        _decide_all(decisions, request, models)
+        decisions = _decide_all(event, request, models)
+    evaluations, decisions = _read_components(decisions, request, changed)
     max_cost = limits.max_cost if request.max_cost is None else request.max_cost
-    evaluations = affordable(list(_read_components(decisions, request, changed)), max_cost)
-    by_run = {(each.run.component.name, each.run.model.id): each for each in evaluations}
-    runs = capped(runs_of(evaluations, limits), max_cost)
+    evaluations = affordable(evaluations, max_cost)
+    by_run = {(each.run.skill, each.model.id): each for each in evaluations}
+    runs = capped(shards_of(evaluations, limits), max_cost)
     jobs = packed(runs, {run.id: by_run[run.skill, run.model_id].minutes(run.calls) for run in runs}, limits)
+    now = datetime.datetime.now(datetime.UTC)
     return Plan(
-        invocation=decisions.invocation,
+        invocation=new_invocation(now),
         created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
-        trigger=trigger,
-        base=decisions.base,
-        head=decisions.head,
+        event=event,
         dry_run=request.dry_run,
         draft=request.pull_request is not None,
         runs=with_limits(runs, jobs, request.configuration),
         jobs=jobs,
-        chosen=grouped(each for each in decisions.chosen if (each.skill, each.models[0]) in by_run),
-        skipped=grouped(decisions.skipped),
-        untouched=decisions.untouched,
-        faults=decisions.faults,
+        decisions=decisions,
         evaluator_version=__version__,
-        forecast=forecasts_of(each for pair in evaluations for each in pair.estimates(pair.cases)) if runs else [],
+        forecast=forecasts_of(part for each in evaluations for part in each.estimates(each.cases)) if runs else [],
         retiring=retiring(models),
     )
 
@@ -221,18 +196,18 @@ def _models_of(version: ComponentVersion | None, models: Sequence[Model], reques
     return [] if request.models else [program.MODEL.id]
 
 
-def _decide_all(decisions: Decisions, request: PlanRequest, models: Sequence[Model]) -> None:
-    """Add the components to evaluate and to skip, and the errors of their versions."""
+def _decide_all(event: Event, request: PlanRequest, models: Sequence[Model]) -> Decisions:
+    """Decide on all components by their versions and records. Collect the errors of their versions."""
     repository, folder = request.repository, request.folder
-    if decisions.head is None:
+    if event.head is None:
         raise GitError(f"{repository.root} has no commit yet; commit the components first")
-    base_commit, base_known = _base_of(decisions.base, request)
-    before, after = read_versions(repository, (base_commit, decisions.head), folder)
+    base_commit, base_known = _base_of(event.base, request)
+    before, after = read_versions(repository, (base_commit, event.head), folder)
     unknown = [name for name in request.names if name not in after]
     if unknown:
         raise PlanError(f"no component '{unknown[0]}' in {request.components} at HEAD {nearest(unknown[0], after)}")
     recorded, unreadable = recorded_runs(repository, ("HEAD", *request.recorded), folder)
-    decisions.faults.extend(unreadable)
+    chosen, skipped, untouched, faults = list[OnModels](), list[OnModels](), 0, [*unreadable]
     for name, version in after.items():
         path = within(folder, f"{name}/leaderboard.json")
         if (request.names and name not in request.names) or any(problem.file == path for problem in unreadable):
@@ -242,23 +217,24 @@ def _decide_all(decisions: Decisions, request: PlanRequest, models: Sequence[Mod
             version = replace(version, version=request.version_of(name, version.version, digests))
         earlier = version_before(before, version)
         version_problems = [] if request.drift else list(versioning_problems(earlier, version))
-        decisions.faults.extend(version_problems)
+        faults += version_problems
         runs = [run for each in (name, *version.formerly) for run in recorded.get(each, ())]
         newest = {run.model_id: run for run in sorted(runs, key=lambda run: run.version_order)}
-        chosen, skipped = list[OnModels](), list[OnModels]()
+        run_here, skipped_here = list[OnModels](), list[OnModels]()
         for model_id in _models_of(version, models, request):
             is_run, reason = False, "invalid version, see the errors"
             if request.drift:
-                is_run, reason = _decide_on_drift(version.version, newest.get(model_id))
+                is_run, reason = _decide_drift_run(version.version, newest.get(model_id))
             elif not version_problems:
-                is_run, reason = decide(earlier, version, newest.get(model_id), base_known=base_known)
-            (chosen if is_run else skipped).append(OnModels(skill=name, models=[model_id], reason=reason))
-        if before.get(name) == version and not chosen:
-            decisions.untouched += 1
-            continue
-        decisions.chosen.extend(chosen)
-        decisions.skipped.extend(skipped)
-    decisions.skipped.extend(_deleted_cases(decisions, request))
+                is_run, reason = decide_run(earlier, version, newest.get(model_id), base_known=base_known)
+            (run_here if is_run else skipped_here).append(OnModels(skill=name, models=[model_id], reason=reason))
+        if before.get(name) == version and not run_here:
+            untouched += 1
+        else:
+            chosen += run_here
+            skipped += skipped_here
+    skipped += _deleted_cases(event, request, {decision.skill for decision in chosen})
+    return Decisions(chosen=chosen, skipped=skipped, untouched=untouched, faults=faults)
 
 
 def _base_of(base_commit: str | None, request: PlanRequest) -> tuple[str | None, bool]:
@@ -278,23 +254,28 @@ def _base_of(base_commit: str | None, request: PlanRequest) -> tuple[str | None,
     return commit, base_commit is not None or is_first_push
 
 
-def _deleted_cases(decisions: Decisions, request: PlanRequest) -> Iterator[OnModels]:
+def _deleted_cases(event: Event, request: PlanRequest, running: Collection[str]) -> Iterator[OnModels]:
     repository, fixtures = request.repository, request.fixtures or request.components.parent / "fixtures"
-    base, head = decisions.base, decisions.head
+    base, head = event.base, event.head
     if base is None or head is None or not fixtures.resolve().is_relative_to(repository.root.resolve()):
         return
     folder = repository.relative_path(fixtures)
     missing = repository.files(base, folder).keys() - repository.files(head, folder).keys()
     deleted = by_key((PurePosixPath(path).relative_to(folder).parts[0], path) for path in sorted(missing))
-    running = {decision.skill for decision in decisions.chosen}
     for name, paths in deleted.items():
         if name not in running and (request.components / name / "prompt.md").exists():
             reason = f"cases changed without a new version: {counted(len(paths), 'file')} deleted, such as {paths[0]}"
             yield OnModels(skill=name, models=[model.id for model in request.configuration.models], reason=reason)
 
 
-def _read_components(decisions: Decisions, request: PlanRequest, changed: set[str]) -> Iterator[PlannedEvaluation]:
-    """Yield the evaluations to plan. Collect errors of components, but raise those of components that are named."""
+def _read_components(
+    decisions: Decisions, request: PlanRequest, changed: set[str]
+) -> tuple[list[PlannedEvaluation], Decisions]:
+    """Read the chosen components. Return their evaluations, and the decisions with more skips and errors.
+
+    Raise the error of a component that the request names.
+    """
+    evaluations, skipped, faults = list[PlannedEvaluation](), [*decisions.skipped], [*decisions.faults]
     for skill, ids in by_key((decision.skill, decision.models[0]) for decision in decisions.chosen).items():
         try:
             component = request.component(skill)
@@ -310,97 +291,126 @@ def _read_components(decisions: Decisions, request: PlanRequest, changed: set[st
             empty = [f"the submodule {path} is empty" for path in request.repository.empty_submodules]
             is_new = not (request.components / skill / "leaderboard.json").exists()
             if isinstance(problem, NotEvaluatedError) and is_new and not empty:
-                decisions.skipped.append(OnModels(skill=skill, models=ids, reason=str(problem)))
-                continue
-            path = prompt_file(request.components, skill, request.folder)
-            decisions.faults.append(Problem(file=path, line=1, message="; ".join([str(problem), *empty])))
-            continue
-        yield from _on_models(decisions, request, component, archive, cases, ids)
+                skipped.append(OnModels(skill=skill, models=ids, reason=str(problem)))
+            else:
+                path = prompt_file(request.components, skill, request.folder)
+                faults.append(Problem(file=path, line=1, message="; ".join([str(problem), *empty])))
+        else:
+            evaluations += _evaluations(request, component, archive, cases, ids, skipped)
+    evaluated = {(each.run.skill, each.model.id) for each in evaluations}
+    chosen = [each for each in decisions.chosen if (each.skill, each.models[0]) in evaluated]
+    update = {"chosen": grouped(chosen), "skipped": grouped(skipped), "faults": faults}
+    return evaluations, decisions.model_copy(update=update)
 
 
-def _on_models(
-    decisions: Decisions,
+def grouped(decisions: Iterable[OnModels]) -> list[OnModels]:
+    """Merge decisions with the same component and reason into one with all their models, in order."""
+    groups = by_key(((each.skill, each.reason), model_id) for each in decisions for model_id in each.models)
+    return [OnModels(skill=skill, models=models, reason=reason) for (skill, reason), models in groups.items()]
+
+
+def _evaluations(
     request: PlanRequest,
     component: Component,
     archive: Archive,
     cases: Sequence[Case],
     ids: Sequence[str],
+    skipped: list[OnModels],
 ) -> Iterator[PlannedEvaluation]:
+    """Yield the evaluation of a component on each model. Add models that are skipped, or lack cases, to `skipped`."""
     configuration, sizes = with_program(request.configuration, component), input_sizes(component, cases)
     settings, models = configuration.settings, {model.id: model for model in configuration.models}
-    replicates = request.replicates or settings.replicates
-    size = RunSize(replicates=replicates, seed=settings.seed, invocation=decisions.invocation)
+    size = RunSize(replicates=request.replicates or settings.replicates, seed=settings.seed)
     selected = [models[model_id] for model_id in ids if model_id in models]
-    for run in new_runs(component, cases, selected, component.results_dir, configuration.kinds, size):
-        model, excluded = run.model, run.manifest.not_applicable
+    for new_run in new_runs(component, cases, selected, component.results_dir, configuration.kinds, size):
+        model, excluded = new_run.model, new_run.manifest.not_applicable
         if excluded:
             cases_with_reasons = listed([f"{case_id} ({reason})" for case_id, reason in excluded.items()])
             reason = f"{len(excluded)} of {counted(len(cases), 'case')} not applicable: {cases_with_reasons}"
-            decisions.skipped.append(OnModels(skill=component.name, models=[model.id], reason=reason))
-        applicable = {case.id: case for case in cases if case.id in run.manifest.cases}
+            skipped.append(OnModels(skill=component.name, models=[model.id], reason=reason))
+        applicable = {case.id: case for case in cases if case.id in new_run.manifest.cases}
         if not applicable:
             continue
         try:
             judge, _ = judge_of(component, applicable.values(), (model,), request.configuration.models, settings)
         except SkillEvaluatorError as problem:
-            decisions.skipped.append(OnModels(skill=component.name, models=[model.id], reason=str(problem)))
+            skipped.append(OnModels(skill=component.name, models=[model.id], reason=str(problem)))
             continue
+        run = whole_run(new_run, configuration.kinds[model.provider])
         if request.drift:
             seed = fresh_seed(archive, model.id, versions_patched_to(archive.entries, component.version), size.seed)
-            run = replace(run, manifest=run.manifest.model_copy(update={"seed": seed}))
-        wanted = PlannedEvaluation(
+            run = run.model_copy(update={"seed": seed})
+        evaluation = PlannedEvaluation(
             run=run,
+            model=model,
             kinds=configuration.kinds,
             cases=applicable,
             sizes=sizes,
             judge=judge,
         )
         if settings.policy.design == "beside" and not request.drift:
-            wanted = with_baseline(wanted, archive, settings.policy)
-        yield wanted
+            evaluation = with_baseline(evaluation, component, archive, settings.policy)
+        yield evaluation
 
 
-def with_baseline(wanted: PlannedEvaluation, archive: Archive, policy: Policy) -> PlannedEvaluation:
+def whole_run(new_run: ComponentRun, kind: ProviderKind) -> PlannedRun:
+    """Return the planned run of all cases, without a baseline, a judge and the cost."""
+    component, model = new_run.component, new_run.model
+    environment, key_variable = environment_of(model, kind), key_variable_of(model, kind)
+    if component.program is not None:
+        environment = environment_of_program(component.name)
+        key_variable = program.VARIABLES if component.program.variables else key_variable
+    return PlannedRun.view(
+        new_run.manifest,
+        id=f"{component.name}@{slug(model.id)}",
+        environment=environment,
+        key_variable=key_variable,
+        cost_upper_usd=None,
+    )
+
+
+def with_baseline(
+    evaluation: PlannedEvaluation, component: Component, archive: Archive, policy: Policy
+) -> PlannedEvaluation:
     """Add an interleaved baseline to an evaluation, and a seed that neither the baseline nor the new version used.
 
     If there is no baseline, return the evaluation unchanged. If the baseline cannot be called, also print a warning.
     """
-    component, model, manifest = wanted.run.component, wanted.run.model, wanted.run.manifest
+    run, model = evaluation.run, evaluation.model
     try:
         row = find_baseline(component, model, archive, policy)
         if row is None or model.provider == "replay":  # replay returns the same outputs for every prompt
-            return wanted
+            return evaluation
         record = archive.record(row)
         commit = find_prompt(component, record, record.git.prompt_commit).commit
         baseline, _ = component_at(component, commit)
         if is_generated(row.version):  # its number may be in records that only a branch has
             baseline = replace(baseline, version=row.version)
-        refuse_unfilled(baseline, wanted.cases.values(), component)
+        refuse_unfilled(baseline, evaluation.cases.values(), component)
         versions = (baseline.version, component.version)
-        seed = fresh_seed(archive, model.id, versions, manifest.seed)
+        seed = fresh_seed(archive, model.id, versions, run.seed)
         planned = PlannedBaseline(
             skill_version=baseline.version,
             commit=commit,
             inputs=baseline.prompt.inputs,
             digests=input_digests(baseline, model),
         )
-        run = replace(wanted.run, manifest=manifest.model_copy(update={"seed": seed}))
-        sizes = input_sizes(baseline, wanted.cases.values())
-        return replace(wanted, run=run, baseline=planned, baseline_sizes=sizes)
+        run = run.model_copy(update={"seed": seed, "baseline": planned})
+        return replace(evaluation, run=run, baseline_sizes=input_sizes(baseline, evaluation.cases.values()))
     except SkillEvaluatorError as problem:
         print(f"warning: {component.name} with {model.id} is called without its baseline: {problem}", file=sys.stderr)
-        return wanted
+        return evaluation
 
 
-def affordable(wanted: Sequence[PlannedEvaluation], cap_usd: float | None) -> list[PlannedEvaluation]:
+def affordable(evaluations: Sequence[PlannedEvaluation], cap_usd: float | None) -> list[PlannedEvaluation]:
     """Drop the baselines, with a warning, if the cap is enough only without them. Otherwise change nothing."""
-    reduced = [replace(pair, baseline=None) for pair in wanted]
+    reduced = [replace(each, run=each.run.model_copy(update={"baseline": None})) for each in evaluations]
     without, with_baselines = (
-        total_or_none(part.cost_upper_usd for pair in work for _, part in pair.estimates(pair.cases))
-        for work in (reduced, wanted)
+        total_or_none(part.cost_upper_usd for each in work for _, part in each.estimates(each.cases))
+        for work in (reduced, evaluations)
     )
     if cap_usd is None or without is None or with_baselines is None or not without <= cap_usd < with_baselines:
-        return list(wanted)
+        return list(evaluations)
     print(
         f"warning: baselines are not called: ${cap_usd:,.2f} is enough for the new versions (at most ${without:,.2f}) "
         f"but not for both (${with_baselines:,.2f})",
@@ -409,38 +419,27 @@ def affordable(wanted: Sequence[PlannedEvaluation], cap_usd: float | None) -> li
     return reduced
 
 
-def runs_of(wanted: Sequence[PlannedEvaluation], jobs: Jobs) -> list[PlannedRun]:
-    """Return the run of each evaluation, split into shards if it has more than `jobs.max_calls` calls."""
+def shards_of(evaluations: Sequence[PlannedEvaluation], jobs: Jobs) -> list[PlannedRun]:
+    """Return the runs with their costs. Split runs with more than `jobs.max_calls` calls into shards."""
     runs = []
-    for pair in wanted:
-        count = min(len(pair.cases), math.ceil(len(pair.cases) * pair.calls_each / jobs.max_calls))
-        runs += [_make_run(pair, Shard(index, count)) for index in range(1, count + 1)]
+    for evaluation in evaluations:
+        count = min(len(evaluation.cases), math.ceil(evaluation.run.calls / jobs.max_calls))
+        runs += [_shard_of(evaluation, Shard(index, count)) for index in range(1, count + 1)]
     return runs
 
 
-def _make_run(wanted: PlannedEvaluation, shard: Shard) -> PlannedRun:
-    run, kind = wanted.run, wanted.kind
-    component, model, manifest = run.component, run.model, run.manifest
-    case_ids = shard.of(list(wanted.cases))
-    estimates = wanted.estimates(case_ids)
-    judge, environment, key_variable = None, environment_of(model, kind), key_variable_of(model, kind)
-    if wanted.judge is not None:
-        judge_key = key_variable_of(wanted.judge, wanted.kinds[wanted.judge.provider])
-        judge = PlannedJudge(model_id=wanted.judge.id, key_variable=judge_key, calls=estimates[-1][1].calls)
-    if component.program is not None:
-        environment = environment_of_program(component.name)
-        key_variable = program.VARIABLES if component.program.variables else key_variable
-    return PlannedRun.view(
-        manifest,
-        id=f"{component.name}@{slug(model.id)}" + (f"@{shard.index}of{shard.count}" if shard.count > 1 else ""),
-        environment=environment,
-        key_variable=key_variable,
-        shard=str(shard) if shard.count > 1 else None,
-        cases={case_id: manifest.cases[case_id] for case_id in case_ids},
-        cost_upper_usd=total_or_none(estimate.cost_upper_usd for _, estimate in estimates),
-        baseline=wanted.baseline,
-        judge=judge,
-    )
+def _shard_of(evaluation: PlannedEvaluation, shard: Shard) -> PlannedRun:
+    run, case_ids = evaluation.run, shard.of(list(evaluation.cases))
+    estimates = evaluation.estimates(case_ids)
+    update: dict[str, Any] = {"cases": {case_id: run.cases[case_id] for case_id in case_ids}}
+    update["cost_upper_usd"] = total_or_none(estimate.cost_upper_usd for _, estimate in estimates)
+    if shard.count > 1:
+        update |= {"id": f"{run.id}@{shard.index}of{shard.count}", "shard": str(shard)}
+    if evaluation.judge is not None:
+        judge_key = key_variable_of(evaluation.judge, evaluation.kinds[evaluation.judge.provider])
+        calls = estimates[-1][1].calls
+        update["judge"] = PlannedJudge(model_id=evaluation.judge.id, key_variable=judge_key, calls=calls)
+    return PlannedRun.view(run, **update)
 
 
 def packed(runs: Sequence[PlannedRun], minutes: Mapping[str, float], jobs: Jobs) -> list[PlannedJob]:
@@ -538,7 +537,7 @@ def with_limits(
     return shared
 
 
-def decide(
+def decide_run(
     before: ComponentVersion | None, after: ComponentVersion, recorded: RecordedRun | None, *, base_known: bool
 ) -> tuple[bool, str]:
     """Return whether a component runs on a model, and the reason.
@@ -547,9 +546,23 @@ def decide(
     compared with the component at the base (`before`). If the base is not known either (after a force push), the
     component does not run.
     """
-    if recorded is not None:
-        return _decide_by_record(before, after, recorded)
     version = str(after.version)
+    if recorded is not None:
+        step = bump(recorded.version, version)
+        if step is Bump.SAME:
+            return False, f"{version} is recorded"
+        if step is Bump.LOWERED:
+            return False, f"{version} is below the recorded {recorded.version}"
+        if not needs_evaluation(step):
+            return False, f"{step} since the recorded {recorded.version}"
+        schema = after.schema and short_digest(after.schema)
+        recorded_schema = recorded.digests.get("schema")
+        schema_changed = None not in (recorded_schema, schema) and recorded_schema != schema
+        if schema_changed and not breaks_contract(recorded.version, version):
+            return False, f"the schema differs from that of the recorded {recorded.version}: bump the MAJOR version"
+        of_this_push = before is None or needs_evaluation(bump(before.version, version))
+        lost = "" if of_this_push else f" (no run of {version} is complete)"
+        return True, f"{step} {recorded.version} → {version}{lost}"
     if not base_known:
         return False, "no record of this model, and the base of this push is unknown; start it by hand"
     if before is not None and before.version is None:
@@ -564,27 +577,7 @@ def decide(
     return False, f"{change}; no record of this model yet: start it by hand to have one"
 
 
-def _decide_by_record(
-    before: ComponentVersion | None, after: ComponentVersion, recorded: RecordedRun
-) -> tuple[bool, str]:
-    version = str(after.version)
-    step = bump(recorded.version, version)
-    if step is Bump.SAME:
-        return False, f"{version} is recorded"
-    if step is Bump.LOWERED:
-        return False, f"{version} is below the recorded {recorded.version}"
-    if not needs_evaluation(step):
-        return False, f"{step} since the recorded {recorded.version}"
-    schema = after.schema and short_digest(after.schema)
-    recorded_schema = recorded.digests.get("schema")
-    schema_changed = None not in (recorded_schema, schema) and recorded_schema != schema
-    if schema_changed and not breaks_contract(recorded.version, version):
-        return False, f"the schema differs from that of the recorded {recorded.version}: bump the MAJOR version"
-    of_this_push = before is None or needs_evaluation(bump(before.version, version))
-    return True, f"{step} {recorded.version} → {version}{'' if of_this_push else f' (no run of {version} is complete)'}"
-
-
-def _decide_on_drift(version: str | None, recorded: RecordedRun | None) -> tuple[bool, str]:
+def _decide_drift_run(version: str | None, recorded: RecordedRun | None) -> tuple[bool, str]:
     step = None if recorded is None or version is None else bump(recorded.version, version)
     if recorded is None or step not in (Bump.SAME, Bump.PATCH):
         return False, f"{version} is not recorded"

@@ -144,8 +144,7 @@ def _find_parents(
         return ([] if tip is None else [tip]), [], []
     evaluated = tip if request.mode == "push" else repository.fetch(request.to)
     if evaluated is None:
-        message = f"origin has no branch '{request.to}'; name the evaluated branch with --to (not a tag)"
-        raise GitError(message)
+        raise GitError(f"origin has no branch '{request.to}'; name the evaluated branch with --to (not a tag)")
     if tip is None or repository.is_ancestor(tip, evaluated):
         return [evaluated], [], []
     if repository.is_ancestor(evaluated, tip):

@@ -12,7 +12,7 @@ from skill_evaluator.ci.platforms import PLATFORMS
 from skill_evaluator.ci.publishing import PublishRequest
 from skill_evaluator.display import visible
 from skill_evaluator.display.pages import Format, Line, page_of, print_page
-from skill_evaluator.errors import EXIT_BUG, EXIT_INCOMPLETE, EXIT_OK, LeaderboardError, PlanError
+from skill_evaluator.errors import EXIT_BUG, EXIT_INCOMPLETE, EXIT_OK, InternalError, LeaderboardError, PlanError
 from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.library import options as cli
 from skill_evaluator.library.config import load_settings
@@ -47,14 +47,14 @@ def plan(options: PlanRequest) -> int:
         platform = PLATFORMS[options.platform]
         platform.set_outputs({**outputs_of(made), "sha256": sha256_of(options.out)})
         platform.add_summary(plan_page(made))
-        for fault in made.faults:
+        for fault in made.decisions.faults:
             platform.annotate("warning", fault.message, fault.file, fault.line)
     return EXIT_OK
 
 
 def collect(options: CollectRequest) -> int:
     """Score the outputs of a plan's jobs; write one record per run, and outcome.json."""
-    outcome = collecting.collect(options)
+    outcome, problems = collecting.collect(options)
     page = partial(outcome_page, outcome, site=options.configuration.settings.site.address)
     print_page(options.format, json=lambda: outcome, page=page)
     if options.platform is not None:
@@ -64,7 +64,8 @@ def collect(options: CollectRequest) -> int:
             print(f"to make the missing calls: {visible(line)}", file=sys.stderr)
     elif not outcome.draft and any(run.run_id for run in outcome.runs):
         print("commands that begin with `git pull` require the records: run `ci publish` first", file=sys.stderr)
-    return EXIT_BUG if outcome.has_bug else EXIT_OK if outcome.complete else EXIT_INCOMPLETE
+    has_bug = any(isinstance(problem, InternalError) for problem in problems)
+    return EXIT_BUG if has_bug else EXIT_OK if outcome.complete else EXIT_INCOMPLETE
 
 
 def publish(options: PublishRequest) -> int:

@@ -237,7 +237,25 @@ def print_page(form: Format, *, json: Callable[[], Any], page: Callable[[], Page
     elif form == "markdown":
         write(page().markdown())
     else:
-        show(terminal_pieces(page().blocks, full=full))
+        blocks = page().blocks
+        if full:
+            blocks = opened(blocks)
+        elif full is False and any(isinstance(block, Fold) and block.blocks for block in blocks):
+            blocks = [*blocks, Line("--full shows all", style="dim")]
+        show(terminal_pieces(blocks))
+
+
+def opened(blocks: Iterable[Block]) -> list[Block]:
+    """Return the blocks of a page, with the contents of each `Fold` below its summary as a heading."""
+    shown = list[Block]()
+    for block in blocks:
+        if isinstance(block, Fold) and block.blocks:
+            shown += [Heading(block.summary), *opened(block.blocks)]
+        elif isinstance(block, ForMedia):
+            shown.append(replace(block, blocks=opened(block.blocks)))
+        else:
+            shown.append(block)
+    return shown
 
 
 def cut_table(sheet: Sheet, limit: int) -> list[Block]:
@@ -298,13 +316,15 @@ class _Markdown:
         return f"{self.site.rstrip('/')}/{link}" if self.site and link else ""
 
 
-def terminal_pieces(blocks: Iterable[Block], *, full: bool | None = None) -> Iterator[Sheet | Text | str]:
+def terminal_pieces(blocks: Iterable[Block]) -> Iterator[Sheet | Text | str]:
     """Yield the tables and texts that a terminal shows for blocks, with blank lines around tables and above headings.
 
-    If `full` is False and details are collapsed, a line names `--full`.
+    The blocks of each `Closing` come last.
     """
     before: Block | None = None
-    for block in _terminal_blocks(list(blocks), full):
+    shown = list(_flat(blocks, "terminal"))
+    closing = [part for block in shown if isinstance(block, Closing) for part in (Line(), *block.blocks)]
+    for block in (*(block for block in shown if not isinstance(block, Closing)), *closing):
         if not block or (isinstance(block, Lines) and not block.lines) or (isinstance(block, Sheet) and not block.rows):
             continue
         is_blank = isinstance(block, Line) and not block.parts
@@ -333,27 +353,15 @@ def _terminal_line(line: Line | str, style: str = "") -> Text:
     return text
 
 
-def _terminal_blocks(blocks: Sequence[Block], full: bool | None) -> Iterator[Block]:
-    """Yield the blocks that a terminal shows. The blocks of each `Closing` come last."""
-    shown = list(_flat(blocks, "terminal", full=bool(full)))
-    yield from (block for block in shown if not isinstance(block, Closing))
-    if full is False and any(isinstance(block, Fold) and block.blocks for block in blocks):
-        yield Line("--full shows all", style="dim")
-    for closing in shown:
-        if isinstance(closing, Closing):
-            yield from (Line(), *closing.blocks)
-
-
-def _flat(blocks: Iterable[Block], medium: Medium, *, full: bool = False) -> Iterator[Block]:
-    """Yield the blocks that a medium shows. `full` opens collapsed blocks on a terminal."""
+def _flat(blocks: Iterable[Block], medium: Medium) -> Iterator[Block]:
+    """Yield the blocks that a medium shows."""
     for block in blocks:
         if isinstance(block, Closing) and medium != "terminal":
             yield from block.blocks
         elif isinstance(block, ForMedia):
-            yield from _flat(block.blocks if medium in block.media else (), medium, full=full)
+            yield from _flat(block.blocks if medium in block.media else (), medium)
         elif isinstance(block, Fold) and medium == "terminal":
-            inside = (Heading(block.summary), *block.blocks) if full and block.blocks else block.brief
-            yield from _flat(inside, medium, full=full)
+            yield from _flat(block.brief, medium)
         elif isinstance(block, Fold):
             yield replace(block, blocks=list(_flat(block.blocks, medium)))
         else:

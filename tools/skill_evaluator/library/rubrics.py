@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, PositiveFloat, StringConstraints, Va
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import StrictModel, parse_json, problem_message, read_text
 from skill_evaluator.identifiers import Share
+from skill_evaluator.library.config import DEFAULT_LIMITS, SafetyLimits
 from skill_evaluator.library.reading import CONFIGURATION, ConfinedFolder, parse_yaml, yaml_lines
 from skill_evaluator.library.versions import Problem
 from skill_evaluator.text import canonical_json, digest, key_path, listed
@@ -219,9 +220,9 @@ class RubricText:
         return None, sorted(problems, key=lambda problem: problem.line)
 
 
-def load_rubric(path: Path, *, follow_links: bool = False) -> Rubric:
+def load_rubric(path: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> Rubric:
     """Read a rubric file. Raise ConfigError for its first problem."""
-    rubric, problems = read_rubric_text(path, follow_links=follow_links).check()
+    rubric, problems = read_rubric_text(path, limits).check()
     if rubric is None:
         raise ConfigError(f"{problems[0].file}:{problems[0].line}: {problems[0].message}")
     return rubric
@@ -232,11 +233,11 @@ def find_rubrics(config_dir: Path) -> list[Path]:
     return sorted(path for path in (config_dir / "rubrics").glob("*") if path.suffix in (".yaml", ".yml", ".json"))
 
 
-def read_rubric_text(path: Path, *, follow_links: bool = False) -> RubricText:
+def read_rubric_text(path: Path, limits: SafetyLimits = DEFAULT_LIMITS) -> RubricText:
     """Parse a rubric file without checking its content. Raise ConfigError if it is not valid YAML or JSON."""
     # no link may lead out of the first folder of a relative path, or else out of the file's own folder
     folder = path.parent if path.is_absolute() or ".." in path.parts else Path(*path.parts[:1])
-    inside = ConfinedFolder(folder, ConfigError, follow_links=follow_links).inside(path)
+    inside = ConfinedFolder(folder, ConfigError, follow_links=limits.follow_links).inside(path)
     text = read_text(inside, ConfigError, CONFIGURATION)
     value = parse_json(text, path) if path.suffix == ".json" else parse_yaml(text, path)
     return RubricText(path=path, value=value, lines=yaml_lines(text))

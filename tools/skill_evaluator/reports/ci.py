@@ -45,7 +45,7 @@ _MEANINGS = {  # the worst first
 def plan_page(plan: Plan) -> Page:
     """Build the page of a plan: chosen components, forecast, skipped components, judge calls and errors."""
     chosen = pages.cut_table(_chosen_sheet(plan), _MAX_PLANNED) if plan.runs else []
-    skipped = [cells_of((one.skill, ", ".join(one.models), one.reason)) for one in plan.skipped]
+    skipped = [cells_of((one.skill, ", ".join(one.models), one.reason)) for one in plan.decisions.skipped]
     judging = [(run, run.judge) for run in plan.runs if run.judge]
     judged = [cells_of((run.skill, run.model_id, judge.model_id), count(judge.calls)) for run, judge in judging]
     columns = ("component", "model", "judge", "calls at most")
@@ -63,13 +63,13 @@ def plan_page(plan: Plan) -> Page:
         for title, sheet in tables.items()
         if sheet.rows
     ]
-    faults = [_fault_section(plan.faults)] if plan.faults else []
+    faults = [_fault_section(plan.decisions.faults)] if plan.decisions.faults else []
     return Page([Section(name="the plan", blocks=first), *sections, *faults])
 
 
 def _chosen_sheet(plan: Plan) -> Sheet:
     rows = []
-    for chosen in plan.chosen:
+    for chosen in plan.decisions.chosen:
         runs = [run for run in plan.runs if run.skill == chosen.skill and run.model_id in chosen.models]
         remarks = [chosen.reason]
         for run in runs:
@@ -88,7 +88,7 @@ def _fault_section(faults: Sequence[Problem]) -> Section:
 
 
 def _plan_size(plan: Plan) -> str:
-    untouched = f"; {counted(plan.untouched, 'component')} untouched" if plan.untouched else ""
+    untouched = f"; {counted(plan.decisions.untouched, 'component')} untouched" if plan.decisions.untouched else ""
     if not plan.runs:
         return f"Nothing to evaluate{untouched}"
     dry = ", as a dry run (no call is made)" if plan.dry_run else ""
@@ -111,7 +111,7 @@ def outcome_page(outcome: Outcome, published: bool = True, site: str | None = No
     """
     remark = "" if published else "Some records were not pushed to their branch; the log of the job has the reason."
     if outcome.draft:
-        cost = total_or_none(run.cost_usd for run in outcome.runs if run.scored)
+        cost = total_or_none(run.cost_usd for run in outcome.runs if run.counts.scored)
         remark = f"A draft before the merge, not recorded; cost: {cost_words(cost)}."
     worst_first = sorted(outcome.verdicts, key=lambda result: WORST_FIRST.index(result.verdict))
     values = dict[str, Example]()
@@ -148,8 +148,8 @@ def _component_conclusion(result: ComparisonResult, outcome: Outcome) -> Compari
 
 def _lacks_calls(run: RunOutcome) -> bool:
     """Return whether a run is incomplete because calls failed or were not made, not only by unreadable outputs."""
-    unreadable = sum(run.failed.get(kind, 0) for kind in ANSWERED)
-    return run.status not in ("complete", "refused") and not 0 < unreadable == run.planned - run.scored
+    unreadable = sum(run.counts.failed.get(kind, 0) for kind in ANSWERED)
+    return run.status not in ("complete", "refused") and not 0 < unreadable == run.counts.planned - run.counts.scored
 
 
 def _drift_section(result: ComparisonResult) -> Section:
@@ -184,7 +184,7 @@ def _outcome_blocks(outcome: Outcome) -> Iterator[Block]:
     reader = Reader(in_ci=True, draft=outcome.draft)
     judged = {result.skill for result in (*outcome.verdicts, *outcome.drift)}
     for skill, runs in by_key((run.skill, run) for run in made if run.skill not in judged).items():
-        if not any(run.scored for run in runs):
+        if not any(run.counts.scored for run in runs):
             state = "nothing was measured"
         elif outcome.draft:
             state = "there is no lower version to compare with"
@@ -200,8 +200,8 @@ def _outcome_blocks(outcome: Outcome) -> Iterator[Block]:
     yield Lines(lines, "-")
     statuses = Counter(run.status for run in outcome.runs)
     kinds = ", ".join(f"{statuses[status]} {status}" for status in _STATUSES if statuses[status])
-    planned, scored = sum(run.planned for run in outcome.runs), sum(run.scored for run in outcome.runs)
-    failed = sum(sum(run.failed.values()) for run in outcome.runs)
+    planned, scored = sum(run.counts.planned for run in outcome.runs), sum(run.counts.scored for run in outcome.runs)
+    failed = sum(sum(run.counts.failed.values()) for run in outcome.runs)
     calls = f"{count(planned)} calls planned: {count(scored)} scored, {count(failed)} failed"
     yield f"{counted(len(outcome.runs), 'run')} ({kinds}); {calls}, {count(planned - scored - failed)} not run."
 
@@ -212,7 +212,7 @@ def _run_sheet(outcome: Outcome) -> Sheet:
         figures = run.figures
         ci95 = f" ({interval(figures.ci95, 0)})" if figures and figures.ci95 else ""
         text = [] if run.status == "complete" else [run.status.upper()]
-        text.append(", ".join(f"{times} {kind}" for kind, times in run.failed.items()))
+        text.append(", ".join(f"{times} {kind}" for kind, times in run.counts.failed.items()))
         remark = "; ".join(filter(None, [*text, abridged(run.reason, _MAX_MESSAGE)]))
         cells = [
             Cell(run.skill, code=True, link=pages.component_address(run.skill)),
@@ -222,7 +222,7 @@ def _run_sheet(outcome: Outcome) -> Sheet:
             number(figures.accuracy) + ci95 if figures else None,
             "baseline" if run.is_baseline else outcome.verdict_on(run) or _NO_VERDICT,
             number(figures.reproducibility if figures else None),
-            f"{run.scored}/{run.planned}",
+            f"{run.counts.scored}/{run.counts.planned}",
             None if run.cost_usd is None else cost_words(run.cost_usd, run.hit_rate),
             Cell(remark, code=bool(remark)),
         ]

@@ -69,7 +69,7 @@ def calibrate(request: CalibrateRequest, watch: Watch | None) -> judging.Judged 
 def _rubric(request: CalibrateRequest) -> Rubric | None:
     if request.rubric is None:
         return None
-    return load_rubric(request.rubric, follow_links=load_settings(request.config).limits.follow_links)
+    return load_rubric(request.rubric, load_settings(request.config).limits)
 
 
 def _scale_ends(rubric: Rubric | NamedRubric | None) -> dict[str, int]:

@@ -308,7 +308,7 @@ def _queue(task: ModeTask, request: JudgedRequest, decisions: Sequence[Decision]
 def _load_criteria(
     request: ScoreRequest | PairwiseRequest, session: judging.JudgeSession, methods: Sequence[MethodName]
 ) -> NamedRubric:
-    rubric = load_rubric(request.rubric, follow_links=session.configuration.settings.limits.follow_links)
+    rubric = load_rubric(request.rubric, session.configuration.settings.limits)
     return choose_criteria(str(request.rubric), rubric, request.criteria, methods)
 
 

@@ -96,12 +96,12 @@ def test_mistakes_are_printed_as_sentences() -> None:
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in ROOT.glob("components/*/prompt.md")))
 def test_scorer_gives_the_scores_of_a_run(name: str) -> None:
     component = load_component(ROOT / "components", name)
-    declared = json.loads((component.folder / "evals" / "datasets.json").read_text())["datasets"][0]
-    scorer = OutputScorer(component.schema, declared.get("fields"), component.metrics)
+    declared = json.loads((component.files.folder / "evals" / "datasets.json").read_text())["datasets"][0]
+    scorer = OutputScorer(component.contract.schema, declared.get("fields"), component.scoring.metrics)
     truths = [json.loads(path.read_text()) for path in sorted(ROOT.glob(f"fixtures/{name}/cases/*/ground_truth.json"))]
     for truth, output in zip(truths, truths[1:] + truths[:1], strict=True):
-        comparison = Comparison(truth, output, component.plan, component.contract.conforms(output))
-        expected = {metric: component.metrics[metric].score(comparison) for metric in component.metrics}
+        comparison = Comparison(truth, output, component.scoring.plan, component.contract.conforms(output))
+        expected = {metric: component.scoring.metrics[metric].score(comparison) for metric in component.scoring.metrics}
         assert scorer.score(truth, output).scores == expected
         assert all(value in (None, 1.0) for value in scorer.score(truth, truth).scores.values())
 

@@ -138,7 +138,7 @@ def test_text_of_a_pdf_changes_the_digests(skill: Component, tmp_path: Path) -> 
 
 
 def prompt_without(other: Component) -> str:
-    return (other.folder / "prompt.md").read_text().replace("text_of: pdf\n", "")
+    return (other.files.folder / "prompt.md").read_text().replace("text_of: pdf\n", "")
 
 
 def test_versions_with_and_without_pdf_text_are_not_interleaved(skill: Component, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from skill_evaluator.errors import FixtureError
 from skill_evaluator.library.case_table import CaseTable, import_cases
-from skill_evaluator.library.cases import Case, load_cases
+from skill_evaluator.library.cases import Case, load_cases, read_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.scaffolding import declarations
@@ -105,7 +105,7 @@ def test_unreadable_file_of_a_table_is_reported(skill: Component, tmp_path: Path
     for name in "abc":
         (tmp_path / "f" / NAME / f"{name}.pdf").write_bytes(b"%PDF-1.7 torn" if name == "b" else a_pdf("text"))
     problems: list[str] = []
-    cases = load_cases(with_fixtures(skill, tmp_path / "f"), on_problem=lambda problem: problems.append(str(problem)))
+    cases = read_cases(with_fixtures(skill, tmp_path / "f"), on_problem=lambda problem: problems.append(str(problem)))
     assert [case.id for case in cases] == ["a", "c"]
     assert ["b.pdf" in problem for problem in problems] == [True]
 
@@ -199,8 +199,8 @@ def test_prose_is_inferred_from_a_table_and_init_declares_it(tmp_path: Path, mon
     path.parent.mkdir(parents=True)
     path.write_text(lines({"document": "A", "ground_truth": {"shop": "long " * 20, "total": 1}}))
     skill = component(Path())
-    assert skill.prose == {"shop": 100}
-    declared = json.loads(declarations(skill.folder, None, SafetyLimits()) or "")
+    assert skill.scoring.prose == {"shop": 100}
+    declared = json.loads(declarations(skill.files.folder, None, SafetyLimits()) or "")
     assert declared["datasets"][0]["fields"]["shop"] == {"compare": "text"}
 
 
@@ -261,7 +261,7 @@ def test_invalid_table_is_refused_with_file_and_line(
     path = write(tmp_path, content, name)
     with pytest.raises(FixtureError) as caught:
         load(skill, tmp_path)
-    told = message.format(path=path, schema=skill.folder / "schema.json") if "{" in message else message
+    told = message.format(path=path, schema=skill.files.folder / "schema.json") if "{" in message else message
     assert (f"{path}{told}" if told.startswith(":") else told) in str(caught.value)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 1_000
@@ -290,7 +290,7 @@ def test_columns_that_do_not_fit_a_table_are_named(tmp_path: Path, columns: Mapp
     path = write(tmp_path, "text,n\nA,many\n", "cases.csv")
     with pytest.raises(FixtureError) as caught:
         load(skill, tmp_path)
-    assert message.format(path=path, schema=skill.folder / "schema.json") in str(caught.value)
+    assert message.format(path=path, schema=skill.files.folder / "schema.json") in str(caught.value)
 
 
 def test_repeated_id_and_second_table_are_refused(skill: Component, tmp_path: Path) -> None:
@@ -323,7 +323,7 @@ def test_invalid_row_is_reported_and_the_others_read(skill: Component, tmp_path:
     folder(tmp_path, "c", document__md="C", ground_truth__json="{")
     write(tmp_path, lines({"id": "a", "document": "A"}, 7, {"id": "b"}, {"id": "d", "document": "D"}))
     problems: list[str] = []
-    cases = load_cases(with_fixtures(skill, tmp_path / "f"), on_problem=lambda problem: problems.append(str(problem)))
+    cases = read_cases(with_fixtures(skill, tmp_path / "f"), on_problem=lambda problem: problems.append(str(problem)))
     assert [case.id for case in cases] == ["a", "d"]
     assert [problem.split(": ")[0].rpartition("/")[2] for problem in problems] == [
         "cases.jsonl:2",

@@ -123,7 +123,7 @@ def test_invalid_case_is_refused(
     with pytest.raises(FixtureError) as caught:
         load(skill, tmp_path / "f", {"a": files, "b": GOOD})
     complaint = str(caught.value).replace(str(tmp_path / "f" / "receipts" / "cases" / "a"), "<case>")
-    assert complaint.replace(str(skill.folder / "schema.json"), "<schema>").startswith(message)
+    assert complaint.replace(str(skill.files.folder / "schema.json"), "<schema>").startswith(message)
     assert "\n" not in complaint
 
 
@@ -197,7 +197,7 @@ def test_cases_may_be_in_the_component(skill: Component, tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     with pytest.raises(NotEvaluatedError, match=r": fixtures/receipts/cases and .*receipts/evals/cases missing"):
         find_cases(skill)
-    write_case(skill.folder / "evals" / "cases" / "inside", GOOD)
+    write_case(skill.files.folder / "evals" / "cases" / "inside", GOOD)
     assert [case.id for case in load_cases(skill)] == ["inside"]
     write_case(tmp_path / "fixtures" / "receipts" / "cases" / "beside", GOOD)
     assert [case.id for case in load_cases(skill)] == ["beside"]
@@ -219,7 +219,7 @@ def test_shipped_components_load_and_their_cases_give_a_reason(name: str) -> Non
         assert case.document.strip(), case.id
         assert len(str(case.meta.get("reason", ""))) > 20, f"meta.json of {case.id} gives no reason"
     assert len({case.document for case in cases}) == len(cases)
-    assert json.loads((skill.folder / "schema.json").read_text())["$schema"].endswith("2020-12/schema")
+    assert json.loads((skill.files.folder / "schema.json").read_text())["$schema"].endswith("2020-12/schema")
 
 
 def test_readme_of_the_fixtures_names_every_case() -> None:
@@ -298,7 +298,7 @@ def test_ground_truth_of_an_unreviewed_case_decides_nothing(tmp_path: Path) -> N
     files = {"document.md": "Acme 2", "ground_truth.json": json.dumps({"shop": "Acme " * 50, "total": 2})}
     write_case(folder, {**files, "meta.json": '{"unreviewed": true}'})
     made = component(tmp_path)
-    before = load_component(made.folder.parent, made.name, fixtures_dir=tmp_path / "fixtures")
+    before = load_component(made.files.folder.parent, made.name, fixtures_dir=tmp_path / "fixtures")
     (folder / "meta.json").unlink()
-    after = load_component(made.folder.parent, made.name, fixtures_dir=tmp_path / "fixtures")
-    assert (dict(before.prose), dict(after.prose)) == ({}, {"shop": 250.0})
+    after = load_component(made.files.folder.parent, made.name, fixtures_dir=tmp_path / "fixtures")
+    assert (dict(before.scoring.prose), dict(after.scoring.prose)) == ({}, {"shop": 250.0})

@@ -24,13 +24,14 @@ def test_component_is_read_as_written(tmp_path: Path) -> None:
     loaded = component(tmp_path)
     assert (loaded.name, loaded.version, loaded.output) == (NAME, "1.2.0", "json")
     assert loaded.prompt.text == "Read the receipt."
-    assert list(loaded.metrics) == ["schema_valid", "exact_match", "field_level_f1", "jaccard", "tree_similarity"]
-    assert (loaded.primary_metric, loaded.case_files.fixtures) == ("field_level_f1", NAME)
+    scoring = loaded.scoring
+    assert list(scoring.metrics) == ["schema_valid", "exact_match", "field_level_f1", "jaccard", "tree_similarity"]
+    assert (scoring.primary_metric, loaded.files.cases.fixtures) == ("field_level_f1", NAME)
     assert loaded.contract.conforms({"shop": "A", "total": 9})
     assert loaded.contract.errors({"shop": 5, "total": 9}) == ['/shop: 5 is not of types "null", "string"']
-    assert loaded.leaderboard_path == loaded.folder / "leaderboard.json"
-    assert loaded.records_dir == loaded.folder / "evals" / "records"
-    assert loaded.results_dir == loaded.folder / "evals" / "results"
+    assert loaded.leaderboard_path == loaded.files.folder / "leaderboard.json"
+    assert loaded.records_dir == loaded.files.folder / "evals" / "records"
+    assert loaded.results_dir == loaded.files.folder / "evals" / "results"
 
 
 def front(*lines: str) -> str:
@@ -161,7 +162,7 @@ def test_invalid_schema_is_refused(tmp_path: Path, schema: Any, message: str) ->
     ],
 )
 def test_valid_schema_is_accepted(tmp_path: Path, schema: Any) -> None:
-    assert component(tmp_path, schema=schema).schema == schema
+    assert component(tmp_path, schema=schema).contract.schema == schema
 
 
 def test_schema_digest_ignores_key_order(tmp_path: Path) -> None:
@@ -201,10 +202,10 @@ def test_declaration_changes_metrics_and_fields(tmp_path: Path) -> None:
     loaded = component(
         tmp_path, datasets={"metrics": ["exact_match", "jaccard"], "fixtures": "shared", "fields": fields}
     )
-    assert list(loaded.metrics) == ["exact_match", "jaccard"]
-    assert (loaded.primary_metric, loaded.case_files.fixtures) == ("exact_match", "shared")
-    assert loaded.plan.leaves["shop"].casefold
-    assert loaded.plan.arrays["items"].align == "ordered"
+    assert list(loaded.scoring.metrics) == ["exact_match", "jaccard"]
+    assert (loaded.scoring.primary_metric, loaded.files.cases.fixtures) == ("exact_match", "shared")
+    assert loaded.scoring.plan.leaves["shop"].casefold
+    assert loaded.scoring.plan.arrays["items"].align == "ordered"
     assert loaded.digests["datasets"] != component(tmp_path / "other").digests["datasets"]
 
 

@@ -99,7 +99,7 @@ def test_questions_may_sit_in_the_component(tmp_path: Path, monkeypatch: pytest.
     expected = r"not evaluated yet: .* fixtures/receipts/questions\.jsonl and .*evals/questions\.jsonl missing"
     with pytest.raises(NotEvaluatedError, match=expected):
         find_cases(skill)
-    path = write(skill.folder / "evals", QUESTION)
+    path = write(skill.files.folder / "evals", QUESTION)
     assert find_cases(skill) == [path]
     assert [case.id for case in load_cases(skill, ["fr*"])] == ["france"]
     with pytest.raises(FixtureError, match="no case matches --case 'peru'"):
@@ -108,15 +108,17 @@ def test_questions_may_sit_in_the_component(tmp_path: Path, monkeypatch: pytest.
 
 def test_choice_is_ranked_by_exact_match_and_sends_no_schema(tmp_path: Path) -> None:
     skill = choice(tmp_path)
-    assert (list(skill.metrics), skill.primary_metric, skill.schema) == (["exact_match"], "exact_match", None)
+    assert (list(skill.scoring.metrics), skill.scoring.primary_metric) == (["exact_match"], "exact_match")
+    assert skill.contract.schema is None
     (case,) = load(tmp_path, QUESTION)
     request = build_request(skill, case)
     assert (request.schema, request.dialogue[0].text) == (None, case.document)
 
 
 def test_other_metrics_may_be_declared(tmp_path: Path) -> None:
-    skill = choice(tmp_path, datasets={"metrics": ["field_level_f1", "exact_match", "jaccard"]})
-    assert (list(skill.metrics), skill.primary_metric) == (["field_level_f1", "exact_match", "jaccard"], "exact_match")
+    metrics = ["field_level_f1", "exact_match", "jaccard"]
+    scoring = choice(tmp_path, datasets={"metrics": metrics}).scoring
+    assert (list(scoring.metrics), scoring.primary_metric) == (metrics, "exact_match")
 
 
 def test_schema_of_a_choice_is_refused(tmp_path: Path) -> None:

@@ -63,13 +63,13 @@ def test_part_of_a_schema_may_be_the_output_schema(tmp_path: Path) -> None:
     }
     schema = {"$schema": DRAFT, "$id": "urn:x", "$defs": {**definitions, "n": {"type": "number"}}}
     loaded = receipts(tmp_path, schema, schema="schema.json#/$defs/output")
-    assert loaded.schema == {
+    assert loaded.contract.schema == {
         "$schema": DRAFT,
         "type": "object",
         "properties": {"a": {"$ref": "#/$defs/n"}},
         "$defs": {"n": {"type": "number"}},
     }
-    assert (list(loaded.plan.leaves), loaded.contract.conforms({"a": "1"})) == (["a"], False)
+    assert (list(loaded.scoring.plan.leaves), loaded.contract.conforms({"a": "1"})) == (["a"], False)
 
 
 def test_referenced_files_have_their_own_digest(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_invalid_reference_is_refused(tmp_path: Path, reference: str, says: str)
 def test_too_large_schema_files_are_refused(tmp_path: Path) -> None:
     deep: dict[str, Any] = {"$defs": {f"d{n}": {"items": {"$ref": f"#/$defs/d{n}/items"}} for n in range(3)}}
     deep["properties"] = {f"p{n}": {"$ref": "../shared/schema.json"} for n in range(3)}
-    assert receipts(tmp_path, deep).schema is not None
+    assert receipts(tmp_path, deep).contract.schema is not None
     with pytest.raises(ComponentError, match="schema_bytes"):
         component(tmp_path, schema=deep, limits=SafetyLimits(schema_bytes=100))
 
@@ -141,4 +141,4 @@ def test_schema_that_allows_any_json_is_refused(tmp_path: Path) -> None:
             component(tmp_path, schema=schema)
         assert ("#/$defs/" in str(refused.value)) is ("$defs" in schema)
     for schema in ({"minimum": 1}, {"const": True}, {"$ref": "#/$defs/a", "$defs": {"a": {"enum": [1]}}}):
-        assert component(tmp_path, schema=schema).schema == schema
+        assert component(tmp_path, schema=schema).contract.schema == schema

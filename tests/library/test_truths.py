@@ -45,8 +45,8 @@ def test_prose_is_free_text_with_a_median_above_60(
 ) -> None:
     properties = {"a": node, "other": {"type": "string", "pattern": "x"}}
     component = loaded(tmp_path, properties, [{"a": value} for value in values])
-    assert list(component.prose) == (["a"] if is_prose else [])
-    assert (component.plan.leaf("a", "").compare == "text") == is_prose
+    assert list(component.scoring.prose) == (["a"] if is_prose else [])
+    assert (component.scoring.plan.leaf("a", "").compare == "text") == is_prose
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_prose_is_free_text_with_a_median_above_60(
 )
 def test_declared_comparison_of_prose_decides(tmp_path: Path, rule: Any, compare: str, *, counts: bool) -> None:
     component = loaded(tmp_path, {"a": {"type": "string"}}, [{"a": LONG}], a=rule)
-    assert (component.plan.leaves["a"].compare, component.plan.leaves["a"].counts) == (compare, counts)
+    assert (component.scoring.plan.leaves["a"].compare, component.scoring.plan.leaves["a"].counts) == (compare, counts)
 
 
 def test_array_items_are_one_field_of_prose(tmp_path: Path) -> None:
@@ -71,14 +71,14 @@ def test_array_items_are_one_field_of_prose(tmp_path: Path) -> None:
         "notes": {"type": "object", "additionalProperties": {"type": "string"}},
     }
     truth = {"parts": [{"why": LONG}, {"why": LONG}, {"why": "b"}], "notes": {"ann": LONG, "bob": LONG}}
-    assert list(loaded(tmp_path, properties, [truth]).prose) == ["parts[].why"]
-    assert set(loaded(tmp_path, properties, [truth], **{"notes.*": {}}).prose) == {"parts[].why", "notes.*"}
+    assert list(loaded(tmp_path, properties, [truth]).scoring.prose) == ["parts[].why"]
+    assert set(loaded(tmp_path, properties, [truth], **{"notes.*": {}}).scoring.prose) == {"parts[].why", "notes.*"}
 
 
 def test_strings_without_a_schema_may_be_prose(tmp_path: Path) -> None:
     truth = {"a": LONG, "b": {"c": LONG}, "d": "short", "e": 1}
     component = loaded(tmp_path, None, [truth], a={"compare": "string"})
-    assert (list(component.prose), component.plan.leaf("b.c", "").compare) == (["b.c"], "text")
+    assert (list(component.scoring.prose), component.scoring.plan.leaf("b.c", "").compare) == (["b.c"], "text")
     with pytest.raises(ComponentError, match=r"field 'b\.d' in .* does not exist: no ground truth has it"):
         loaded(tmp_path, None, [truth], **{"b.d": {"weight": 2}})
 
@@ -88,11 +88,11 @@ TEXT = f"---\nname: {NAME}\nversion: 1.0.0\noutput: text\n---\nSay.\n"
 
 def test_whole_text_is_the_field_of_the_empty_path(tmp_path: Path) -> None:
     component = loaded(tmp_path / "long", None, [LONG, LONG], prompt=TEXT)
-    assert (component.prose, component.primary_metric) == ({"": 61.0}, "exact_match")
+    assert (component.scoring.prose, component.scoring.primary_metric) == ({"": 61.0}, "exact_match")
     component = loaded(tmp_path / "counted", None, [LONG], prompt=TEXT, **{"": {"threshold": 0.7}})
-    assert (component.plan.leaves[""].threshold, component.primary_metric) == (0.7, "field_level_f1")
+    assert (component.scoring.plan.leaves[""].threshold, component.scoring.primary_metric) == (0.7, "field_level_f1")
     component = loaded(tmp_path / "short", None, ["Paris"], prompt=TEXT)
-    assert (component.prose, component.plan.leaf("", "").compare) == ({}, "string")
+    assert (component.scoring.prose, component.scoring.plan.leaf("", "").compare) == ({}, "string")
     with pytest.raises(ComponentError, match=r"the output is one text, and the path of the whole output is \"\""):
         loaded(tmp_path / "wrong", None, [LONG], prompt=TEXT, answer={"weight": 2})
 
@@ -107,4 +107,4 @@ def test_prose_is_part_of_the_digest(tmp_path: Path) -> None:
     case = tmp_path / "short" / "fixtures" / NAME / "cases" / "0" / "ground_truth.json"
     case.unlink()
     case.symlink_to(tmp_path / "secret.json")
-    assert loaded(tmp_path / "short", properties, []).prose == {}
+    assert loaded(tmp_path / "short", properties, []).scoring.prose == {}

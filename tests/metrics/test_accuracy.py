@@ -208,12 +208,14 @@ def test_schema_valid_follows_the_draft_of_the_schema(
     tmp_path: Path, schema: Any, output: Any, expected: float
 ) -> None:
     skill = component(tmp_path, schema=schema)
-    assert schema_valid(accuracy.Comparison(None, output, skill.plan, skill.contract.conforms(output))) == expected
+    comparison = accuracy.Comparison(None, output, skill.scoring.plan, skill.contract.conforms(output))
+    assert schema_valid(comparison) == expected
 
 
 def test_schema_valid_is_1_without_a_schema(tmp_path: Path) -> None:
     skill = component(tmp_path, prompt="---\nversion: 1.0.0\noutput: text\n---\nSay.\n", schema=None)
-    assert schema_valid(accuracy.Comparison(None, "anything", skill.plan, skill.contract.conforms("anything"))) == 1.0
+    comparison = accuracy.Comparison(None, "anything", skill.scoring.plan, skill.contract.conforms("anything"))
+    assert schema_valid(comparison) == 1.0
 
 
 DEEPEST = 2 * sys.getrecursionlimit()

@@ -37,7 +37,7 @@ def problems(schema: Any, tmp_path: Path, *models: Model, front: str = "") -> li
     prompt = f"---\nname: receipts\nversion: 1.0.0\n{front}---\nRead the order.\n"
     made = component(tmp_path, prompt=prompt, schema=schema)
     lines = schema_problems(made, models or (GPT, CLAUDE, *BOTH))
-    return [line.replace(f"{made.folder}/", "") for line in lines]
+    return [line.replace(f"{made.files.folder}/", "") for line in lines]
 
 
 def request(schema: Any) -> Request:

@@ -23,7 +23,7 @@ def skill(tmp_path_factory: pytest.TempPathFactory) -> Component:
 
 def fields(skill: Component, *run: list[str], unlabelled: tuple[int, ...] = ()) -> dict[str, FieldSummary]:
     table = [(case(f"c{i}", TRUTH, labelled=i not in unlabelled), outcomes) for i, outcomes in enumerate(run)]
-    return summarize_fields(scorecard(skill, table), skill.plan)
+    return summarize_fields(scorecard(skill, table), skill.scoring.plan)
 
 
 def test_fields_are_summarized_over_cases_and_replicates(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_fields_are_summarized_over_cases_and_replicates(tmp_path: Path) -> None
             (case("b", {"kind": "refund"}), ["{}", refund, J]),
         ],
     )
-    found = summarize_fields(card, skill.plan)
+    found = summarize_fields(card, skill.scoring.plan)
     assert found["kind"] == FieldSummary(
         compare="category",
         accuracy=0.6,
@@ -119,7 +119,7 @@ def test_worked_example_of_the_documentation_is_true(tmp_path: Path) -> None:
     sale, refund = '{"kind": "sale"}', '{"kind": "refund"}'
     run = [(case("A", {"kind": "sale"}), [sale, sale, refund]), (case("B", {"kind": "refund"}), [sale, sale, sale])]
     card = scorecard(skill, run)
-    kind = summarize_fields(card, skill.plan)["kind"]
+    kind = summarize_fields(card, skill.scoring.plan)["kind"]
     assert kind.confusion == {"sale": {"sale": 2, "refund": 1}, "refund": {"sale": 3}}
     assert (kind.macro_f1, kind.alpha) == (0.25, 0.0)
     assert kind.profile == Profile(stable_wrong=1, flaky=1)

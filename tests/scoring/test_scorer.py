@@ -254,7 +254,7 @@ DECLARED: list[dict[str, Any]] = [
 
 def checked_record(root: Path, declared: list[dict[str, Any]], answers: list[str], **changed: Any) -> Record:
     skill = component(root, datasets={"checks": declared})
-    return record(skill, [(replace(case("one"), labelled=False, checks=skill.checks), answers)], **changed)
+    return record(skill, [(replace(case("one"), labelled=False, checks=skill.scoring.checks), answers)], **changed)
 
 
 def test_outcome_of_a_call_decides_the_scores_of_its_checks(tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_check_is_stable_or_flaky(scores: tuple[float | None, ...], standing: st
 
 def test_check_passes_by_its_score_before_rounding(tmp_path: Path) -> None:
     skill = component(tmp_path, datasets={"checks": [{"expect": "It is short", "id": "short"}]})
-    unlabelled = replace(case("a"), labelled=False, checks=skill.checks)
+    unlabelled = replace(case("a"), labelled=False, checks=skill.scoring.checks)
     scorer = RunScorer(TextScorer(skill, [unlabelled]), ["a"], 1)
     scorer.add(Replicate(call=Call("a", 0), completion=Completion(text=RIGHT)))
     scorer.take({("a", RIGHT): {"short": CheckScore(0.4999999)}})

@@ -33,7 +33,7 @@ def skill(tmp_path_factory: pytest.TempPathFactory) -> Component:
 
 def summary(skill: Component, run: list[list[str]], metric: str, unlabelled: tuple[int, ...] = ()) -> Summary:
     table = [(case(f"c{i}", TRUTH, labelled=i not in unlabelled), outcomes) for i, outcomes in enumerate(run)]
-    return summarize_accuracy(scorecard(skill, table), skill.metrics)[metric]
+    return summarize_accuracy(scorecard(skill, table), skill.scoring.metrics)[metric]
 
 
 def expected(
@@ -123,7 +123,7 @@ def test_undefined_metric_is_excluded(tmp_path: Path, run: list[list[str]]) -> N
     skill = component(tmp_path, schema={"type": "object"})
     table = [(case(f"c{index}", {}), outcomes) for index, outcomes in enumerate(run)]
     card = scorecard(skill, table)
-    found = summarize_accuracy(card, skill.metrics)["jaccard"]
+    found = summarize_accuracy(card, skill.scoring.metrics)["jaccard"]
     assert (found.mean, found.strict_mean, found.n, found.n_cases, found.ci95) == (None, None, 0, 0, None)
     assert "jaccard" not in case_accuracy(card.cases[0])
 

@@ -78,8 +78,9 @@ def test_check_of_a_case_is_named_only_if_its_id_quotes_nothing(measured: Librar
     component = load_component(measured.root / "components", SKILL)
     checks = [{"contains": "Mr Secret", "id": "client"}, {"contains": "Mr Secret", "id": "contains-mr-secret"}]
     rows = CaseRows(rows=[("one", 1, {"checks": checks})])
+    files = replace(component.files, cases=replace(component.files.cases, rows=rows))
     falls = [("checks.client", "0.9 → 0.1"), ("checks.contains-mr-secret", "0.9 → 0.1"), ("", "0.9 → 0.1")]
-    shown = PublicNames(replace(component, case_files=replace(component.case_files, rows=rows)))._public_reasons(
+    shown = PublicNames(replace(component, files=files))._public_reasons(
         Step.model_validate({**REGRESSED, "reasons": [], "falls": falls})
     )
     assert [path for path, _ in shown["falls"]] == ["checks.client", "a check without a name", ""]

@@ -63,7 +63,8 @@ def component(root: Path, *, limits: SafetyLimits = DEFAULT_LIMITS, **parts: Any
 
 
 def with_fixtures(component: Component, folder: Path) -> Component:
-    return replace(component, case_files=replace(component.case_files, fixtures_dir=folder))
+    files = component.files
+    return replace(component, files=replace(files, cases=replace(files.cases, fixtures_dir=folder)))
 
 
 def case(case_id: str, truth: Any = None, *, labelled: bool = True) -> Case:

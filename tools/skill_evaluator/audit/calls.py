@@ -165,7 +165,7 @@ class _Grid:
         changed = changed_cases(benchmark, labelled)
         if changed:
             raise AuditError(f"{changed[0]} changed since the audit {audit.id} began; check out the audit's commit")
-        if self._metric not in labelled.component.metrics:
+        if self._metric not in labelled.component.scoring.metrics:
             raise AuditError(
                 f"benchmark '{name}' no longer declares {self._metric}, the metric of the audit {audit.id}; "
                 "add it to the metrics of the benchmark"

@@ -436,7 +436,7 @@ def _draw_benchmark(
     return AuditedBenchmark(
         name=component.name,
         version=component.version,
-        metric=component.primary_metric,
+        metric=component.scoring.primary_metric,
         weight=weight,
         of=len(applicable),
         unlabelled=labelled.unlabelled,

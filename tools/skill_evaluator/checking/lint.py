@@ -5,7 +5,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -19,7 +19,7 @@ from skill_evaluator.evaluation.runs import judge_of
 from skill_evaluator.files import FrozenModel, read_json
 from skill_evaluator.judges.modes.run_outputs import read_pinned
 from skill_evaluator.library.cases import Case, UnfilledError, cases_without_document, find_cases, read_cases
-from skill_evaluator.library.components import Component, load_component
+from skill_evaluator.library.components import Component, Scoring, load_component
 from skill_evaluator.library.config import ComponentPolicy, Model, SafetyLimits, Settings
 from skill_evaluator.library.prompts import section_headings
 from skill_evaluator.library.rubrics import MITIGATIONS, USUAL_METHOD, Criterion, Place, RubricText, read_rubric_text
@@ -57,17 +57,18 @@ def plan_lines(component: Component, declared: Mapping[str, Declaration]) -> lis
 
     An output that is not JSON is one field with the path "". `declared` has the entries of evals/datasets.json by path.
     """
-    plan, prose = component.plan, {path: f"prose, {size:g} characters; " for path, size in component.prose.items()}
+    plan, schema = component.scoring.plan, component.contract.schema
+    prose = {path: f"prose, {size:g} characters; " for path, size in component.scoring.prose.items()}
 
     def field_line(path: str, rule: FieldRule, reason: str) -> PlanLine:
         return PlanLine(path=path, kind="field", rule=rule, reason=prose.get(path, "") + reason)
 
     if component.output != "json":
         return [field_line("", plan.leaf("", ""), f"output: {component.output}")]
-    if component.schema is None:
+    if schema is None:
         return [field_line(path, rule, "no schema") for path, rule in plan.leaves.items()]
     lines = []
-    for path, location in schema_places(component.schema).items():
+    for path, location in schema_places(schema).items():
         declaration = declared.get(path, {})
         if path in plan.arrays:
             reason = _reason(declaration, ("align", "key"), location.kind)
@@ -85,12 +86,18 @@ def _reason(declaration: Declaration, deciding: Sequence[str], inferred: str) ->
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LintResult:
-    """The lint result of a component. If it cannot be loaded, `version`, `output` and `primary_metric` are None.
+class LintedCases:
+    """The number of reviewed cases, the number with ground truth, and the ids of cases that are not evaluated."""
 
-    `not_evaluated` is the reason why no case is evaluated, or None. `waiting` has the ids of cases without a document,
-    `unreviewed` the ids of unreviewed drafts. `labelled` counts the cases with ground truth.
-    """
+    reviewed: int = 0
+    labelled: int = 0
+    waiting: Sequence[str] = ()  # cases without a document
+    unreviewed: Sequence[str] = ()  # drafts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LintResult:
+    """The lint result of a component. If it cannot be loaded, `version`, `output` and `primary_metric` are None."""
 
     name: str
     version: str | None = None
@@ -99,14 +106,11 @@ class LintResult:
     primary_metric: str | None = None
     inferred: Sequence[str] = ()
     lines: Sequence[PlanLine] = ()
-    cases: int = 0
-    labelled: int = 0
+    checks: Sequence[Check] = ()
+    cases: LintedCases = LintedCases()
+    not_evaluated: str | None = None  # the reason why no case is evaluated
     hints: Sequence[str] = ()
     problems: Sequence[str] = ()
-    not_evaluated: str | None = None
-    waiting: Sequence[str] = ()
-    unreviewed: Sequence[str] = ()
-    checks: Sequence[Check] = ()
 
 
 def lint_component(
@@ -115,7 +119,7 @@ def lint_component(
     """Lint a component with its cases, policy and judge. Errors become problems of the result."""
     try:
         component = load_component(components, name, settings.limits, fixtures)
-        path = component.declared_in  # checked with the component
+        path = component.files.datasets  # checked with the component
         declared = read_json(path, ComponentError)["datasets"][0].get("fields", {}) if path.exists() else {}
     except NotEvaluatedError as reason:
         return LintResult(name=name, not_evaluated=str(reason))
@@ -126,24 +130,33 @@ def lint_component(
     if read and not cases and not case_problems:
         not_evaluated = f"component '{name}' is not evaluated yet: no case is reviewed"
     settings_problems, stale = list[str](), list[str]()
-    with _collect(settings_problems):
+    try:
         judge_of(component, cases, (), tuple(models), settings)
+    except SkillEvaluatorError as problem:
+        settings_problems.append(str(problem))
     settings_problems += _unknown_in_policy(component, cases, settings)
-    with _collect(settings_problems):
+    try:
         stale += _stale_outputs(component, cases)
+    except SkillEvaluatorError as problem:
+        settings_problems.append(str(problem))
     labelled = sum(case.labelled for case in cases)
-    has_no_array = component.schema is not None and not component.plan.arrays
+    has_no_array = component.contract.schema is not None and not component.scoring.plan.arrays
     return LintResult(
         name=name,
         version=component.version,
         output=component.output,
-        metrics=[name for name in component.metrics if name != "jaccard" or not has_no_array],
-        primary_metric=component.primary_metric,
+        metrics=[name for name in component.scoring.metrics if name != "jaccard" or not has_no_array],
+        primary_metric=component.scoring.primary_metric,
         inferred=component.inferred,
         lines=plan_lines(component, declared),
-        cases=len(cases),
         checks=list({check.id: check for case in reversed(cases) for check in reversed(case.checks)}.values())[::-1],
-        labelled=labelled,
+        cases=LintedCases(
+            reviewed=len(cases),
+            labelled=labelled,
+            waiting=waiting,
+            unreviewed=[case.id for case in read if case.unreviewed],
+        ),
+        not_evaluated=not_evaluated,
         hints=[
             *component.inferred,
             *_section_hints(component),
@@ -153,9 +166,6 @@ def lint_component(
             *([_NO_TRUTH] if cases and not labelled and not any(case.checks for case in cases) else []),
             *_contradicted_profiles(component),
         ],
-        not_evaluated=not_evaluated,
-        waiting=waiting,
-        unreviewed=[case.id for case in read if case.unreviewed],
         problems=[*case_problems, *schema_problems(component, models), *settings_problems],
     )
 
@@ -178,16 +188,8 @@ def _read_cases(component: Component) -> tuple[list[Case], list[str], str | None
     return cases, waiting, not_evaluated, problems
 
 
-@contextmanager
-def _collect(problems: list[str]) -> Iterator[None]:
-    try:
-        yield
-    except SkillEvaluatorError as problem:
-        problems.append(str(problem))
-
-
 def _unknown_in_policy(component: Component, cases: Sequence[Case], settings: Settings) -> Iterator[str]:
-    policy, plan = settings.policy.components.get(component.name, ComponentPolicy()), component.plan
+    policy, plan = settings.policy.components.get(component.name, ComponentPolicy()), component.scoring.plan
     key = f"policy.components.{component.name}"
     if plan.leaves and not plan.stars:
         checks = {f"checks.{check.id}" for case in cases for check in case.checks}
@@ -229,7 +231,7 @@ def _contradicted_profiles(component: Component) -> Iterator[str]:
 
 def _stale_outputs(component: Component, cases: Sequence[Case]) -> Iterator[str]:
     by_id = {case.id: case for case in cases}
-    for outputs in read_pinned(component.folder, component.name).values():
+    for outputs in read_pinned(component.files.folder, component.name).values():
         stale = [
             f"case '{case_id}' {'changed' if case_id in by_id else 'no longer exists'}"
             for case_id, output in outputs.outputs.items()
@@ -243,18 +245,18 @@ def _stale_outputs(component: Component, cases: Sequence[Case]) -> Iterator[str]
 
 def hints(component: Component, truths: Sequence[Any]) -> list[str]:
     """Return hints on prose fields. With three or more ground truths, add hints on texts that are dates or amounts."""
-    prose = list(_prose_hints(component))
+    plan, prose = component.scoring.plan, list(_prose_hints(component.scoring))
     if component.output != "json" or len(truths) < _MIN_TRUTHS:
         return prose
-    parts = (part for truth in truths for part in component.plan.walk(truth))
+    parts = (part for truth in truths for part in plan.walk(truth))
     values = by_key((field.path, value) for field, value in parts if value is not None)
-    return [*prose, *_type_hints(component.plan, values)]
+    return [*prose, *_type_hints(plan, values)]
 
 
-def _prose_hints(component: Component) -> Iterator[str]:
-    for path, median in component.prose.items():
+def _prose_hints(scoring: Scoring) -> Iterator[str]:
+    for path, median in scoring.prose.items():
         subject = f"'{path}'" if path else "the whole output"
-        threshold = component.plan.leaves[path].threshold
+        threshold = scoring.plan.leaves[path].threshold
         counts = "is not in field_level_f1" if threshold is None else f"counts from token F1 {threshold:g}"
         advice = "" if threshold is not None else ', or a "threshold" from which it counts as equal'
         yield (
@@ -262,7 +264,7 @@ def _prose_hints(component: Component) -> Iterator[str]:
             f'{counts}; declare "compare": "string" at fields.{json.dumps(path)} where the wording matters{advice}'
         )
 
-    if component.primary_metric == "exact_match" and not component.plan.counts:
+    if scoring.primary_metric == "exact_match" and not scoring.plan.counts:
         remedy = (
             'declare the token F1 from which a text is right at fields in evals/datasets.json: {"": {"threshold": 0.6}}'
         )

@@ -610,7 +610,7 @@ def _refuse_code(component: Component, cases: Sequence[Case], folder: str, chang
         raise PlanError(
             f"component '{component.name}' is a program, which would run with keys; merge the pull request first"
         )
-    related = changed_here | {path for path in changed if component.case_files.fixtures in PurePosixPath(path).parts}
+    related = changed_here | {path for path in changed if component.files.cases.fixtures in PurePosixPath(path).parts}
     declaring = {
         path for path in related if any(fnmatch(PurePosixPath(path).name, name) for name in _CAN_DECLARE_CHECKS)
     }

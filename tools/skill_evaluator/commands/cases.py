@@ -61,7 +61,7 @@ def cases_import(options: CasesImportOptions) -> int:
     if made.existing:
         print(f"left out: {counted(made.existing, 'row')}: it is a case already")
     if made.schema is not None:
-        print(f"inferred: {made.component.folder / 'schema.json'}; make it as strict as the outputs must be")
+        print(f"inferred: {made.component.files.folder / 'schema.json'}; make it as strict as the outputs must be")
     written = agreed("Write the cases?", yes=options.yes)
     if written and not options.yes:
         made.write()

@@ -153,7 +153,7 @@ def _check_truth(component: Component, cases: Sequence[Case]) -> None:
             scorer.undefined(case.id)  # raises FixtureError if a ground truth is too costly to score
             text = json.dumps(case.truth) if component.output == "json" else case.truth
             scored = wait_for(scorer.begin(case.id, text))
-            for name, value in (scored.metrics or {component.primary_metric: None}).items():
+            for name, value in (scored.metrics or {component.scoring.primary_metric: None}).items():
                 score = strict_score(scored.outcome, value)
                 if score is not None and rounded(score) != 1.0:
                     raise errors.FixtureError(

@@ -215,7 +215,7 @@ def mutate(request: MutationRequest, watch: Watch) -> MutationResult:
     """Test whether the cases notice removed parts of a prompt. A dry run makes no call and leaves mutants undecided."""
     inputs = _read_inputs(request)
     component = inputs.component
-    candidates = mutants_of(component.prompt, read_text(component.files[0], RunError))
+    candidates = mutants_of(component.prompt, read_text(component.files.prompts[0], RunError))
     longest = sorted(candidates, key=lambda mutant: -len(mutant.text))[: request.mutants]
     mutants = [mutant for mutant in candidates if mutant in longest]
     if not mutants:

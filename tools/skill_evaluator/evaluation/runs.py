@@ -133,7 +133,7 @@ def read_inputs(request: EvaluationRequest) -> Inputs:
     component = apply_scenario(component, request.config, request.scenario)
     configuration = with_program(configuration, component)
     with tolerating_git():  # fails before any paid call
-        Repository(component.files[0])
+        Repository(component.files.prompts[0])
     patterns = () if request.resumed else request.cases  # a resumed run has its cases in its manifest
     cases = load_cases(component, patterns)
     check_leaderboard(component)

@@ -17,7 +17,7 @@ from skill_evaluator.library.components import METAS, Component, load_component,
 from skill_evaluator.library.config import load_settings
 from skill_evaluator.library.prompts import DOCUMENT
 from skill_evaluator.library.sources import component_names
-from skill_evaluator.library.tables import TRUTHS, Columns, ProblemHandler, read_table
+from skill_evaluator.library.tables import TRUTH_COLUMNS, Columns, ProblemHandler, read_table
 from skill_evaluator.parsing import Output
 from skill_evaluator.text import nearest
 
@@ -49,7 +49,7 @@ class CaseTable(cli.ComponentsOption, cli.FixturesOption, cli.ConfigOption):
 
         If no option names the column of an input, use its column in datasets.json, or the column with the input's name.
         """
-        inputs = {name: name for name in component.prompt.inputs} | component.case_files.columns.inputs
+        inputs = {name: name for name in component.prompt.inputs} | component.files.cases.columns.inputs
         default_name = next(iter(inputs)) if len(inputs) == 1 else DOCUMENT
         for name, equals, column in (part.partition("=") for part in self.document):
             inputs[name if equals else default_name] = column if equals else name
@@ -73,7 +73,7 @@ class ImportedCases:
     def write(self) -> None:
         """Write the cases, and the inferred schema if there is still no schema.json. Write no case if one fails."""
         write_cases(self.folder, self.cases)
-        path = self.component.folder / "schema.json"
+        path = self.component.files.folder / "schema.json"
         if self.schema is not None and not path.exists():
             replace_text(path, self.schema)
 
@@ -94,10 +94,10 @@ def import_cases(table: CaseTable, on_problem: ProblemHandler = refuse) -> Impor
     read = read_table(
         table.file, columns, limit, on_problem, "; name a column with --input NAME=COLUMN, --truth or --id"
     )
-    names = [*columns.named, *(TRUTHS if columns.truth is None else ())]
+    names = [*columns.named, *(TRUTH_COLUMNS if columns.truth is None else ())]
     rows = [(at, line, {name: row[name] for name in names if name in row}) for at, line, row in read.rows]
     read = replace(read, rows=rows)
-    if component.schema is None and not sources_at(place_of_new(component, (), "")):
+    if component.contract.schema is None and not sources_at(place_of_new(component, (), "")):
         component = replace(component, output=read.output or component.output)
         truths = list(read.truths(component.output, None))
         schema = inferred_schema(truths, table.file) if truths and component.output == "json" else None
@@ -137,7 +137,7 @@ def place_of_new(component: Component, case_ids: Iterable[str], advice: str) -> 
             f"component '{component.name}' has multiple-choice questions: add lines to questions.jsonl instead; "
             "for a fixed list of labels use `output: json` with an enum in schema.json"
         )
-    folders = component.case_files.possible_paths()
+    folders = component.files.cases.possible_paths()
     folder = next(filter(sources_at, folders), folders[0])
     if existing := [case_id for case_id in case_ids if (folder / case_id).exists()]:
         raise FixtureError(f"{folder / existing[0]} exists already; {advice}")

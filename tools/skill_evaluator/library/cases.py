@@ -44,7 +44,7 @@ from skill_evaluator.library.components import (
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.library.prompts import DOCUMENT, TURNS, File, MediaType, Message, Turns
 from skill_evaluator.library.reading import ConfinedFolder
-from skill_evaluator.library.tables import CaseRows, ProblemHandler, Row, misspelt, read_table, with_others
+from skill_evaluator.library.tables import CaseRows, ProblemHandler, TableRow, misspelt, read_table, with_others
 from skill_evaluator.parsing import Parsed, parse_output
 from skill_evaluator.processes import Program, run_process
 from skill_evaluator.text import (
@@ -182,14 +182,12 @@ def text_of(value: Any) -> str:
     return str(value) if isinstance(value, str | File) else json.dumps(value, ensure_ascii=False)
 
 
-def load_cases(
-    component: Component, patterns: Sequence[str] = (), on_problem: ProblemHandler = refuse
-) -> tuple[Case, ...]:
+def load_cases(component: Component, patterns: Sequence[str] = ()) -> tuple[Case, ...]:
     """Read a component's reviewed cases, sorted by id. `patterns` are globs of ids; without any, read all.
 
     If all selected cases are unreviewed, raise NotEvaluatedError, or FixtureError if the component has records.
     """
-    cases = read_cases(component, patterns, on_problem)
+    cases = read_cases(component, patterns)
     reviewed = tuple(case for case in cases if not case.unreviewed)
     if cases and not reviewed:
         advice = f"see `skill-evaluator review cases {component.name}`"
@@ -205,25 +203,25 @@ def read_cases(
     `on_problem` receives the FixtureError of each invalid case. Raise FixtureError if a pattern matches no case. If no
     selected case has inputs, raise NotEvaluatedError, or FixtureError if the component has records.
     """
-    sources, files = find_cases(component), component.case_files
+    sources, case_files = find_cases(component), component.files.cases
     where = listed([str(source) for source in sources])
     if component.output == "choice":
         questions = _read_questions(sources[0], component, on_problem)
         ids = _select([case.id for case in questions], patterns, where)
         return tuple(case for case in questions if case.id in ids)
     folders = {folder.name: folder for source in sources for folder in case_folders(source)}
-    table = files.rows
+    table = case_files.rows
     for source in sources:
         if source.suffix and source != table.path:
-            table = read_table(source, files.columns, component.limits.size_of("document_bytes"), on_problem)
+            table = read_table(source, case_files.columns, component.limits.size_of("document_bytes"), on_problem)
     ids = _select([*folders, *(case_id for case_id, _, _ in table.rows)], patterns, where)
     waiting = ids.intersection(cases_without_document(sources))
     if ids == waiting:
         pending = f"case '{min(waiting)}' has {SOURCE} and no document.md" if waiting else ""
         raise _without_cases(component, pending or f"{where} has no cases; {_ADVICE}")
-    root = row_root = files.root(sources[0])
-    if component.origin:
-        row_root = ConfinedFolder(component.origin.root, FixtureError, follow_links=component.limits.follow_links)
+    root = row_root = case_files.root(sources[0])
+    if component.files.origin:
+        row_root = ConfinedFolder(component.files.origin.root, FixtureError, follow_links=component.limits.follow_links)
     selected = replace(table, rows=[row for row in table.rows if row[0] in ids])
     cases = cases_of_table(selected, component, on_problem, folders, row_root)
     for case_id in sorted(folders.keys() & ids - waiting):
@@ -246,8 +244,8 @@ def cases_of_table(
     `on_problem` receives the FixtureError of each invalid row. If `root` is None, ignore the checks of rows, and do not
     read the files that inputs name. Raise FixtureError if the schema lacks a truth field of `table.columns`.
     """
-    schema_paths = schema_places(component.schema or {})
-    for path in table.columns.fields if component.schema is not None else ():
+    schema_paths = schema_places(component.contract.schema or {})
+    for path in table.columns.fields if component.contract.schema is not None else ():
         if path not in schema_paths:
             where = component.contract.where
             raise FixtureError(f"truth '{path}': no such field in {where} {nearest_path(path, schema_paths)}")
@@ -271,7 +269,7 @@ def cases_of_table(
 def _case_of_row(
     component: Component,
     table: CaseRows,
-    item: tuple[str, int, Row],
+    item: tuple[str, int, TableRow],
     schema_paths: Mapping[str, SchemaPath],
     root: ConfinedFolder | None,
 ) -> Case:
@@ -316,26 +314,26 @@ def find_cases(component: Component) -> list[Path]:
     Raise NotEvaluatedError if the component has no cases. Raise FixtureError instead if the component has records or
     declares its `fixtures` folder. Also raise FixtureError if there are two tables.
     """
-    is_choice, files = component.output == "choice", component.case_files
-    fixtures_dir, rows = files.fixtures_dir, files.rows
+    is_choice, case_files = component.output == "choice", component.files.cases
+    fixtures_dir, rows = case_files.fixtures_dir, case_files.rows
     if fixtures_dir is not None and not fixtures_dir.is_dir():
         raise FixtureError(
             f"no fixtures for component '{component.name}': {fixtures_dir} is not a folder; see --fixtures DIR"
         )
-    candidates = files.possible_paths(QUESTIONS if is_choice else "cases")
-    sources = [path for path in candidates if path.is_file()][:1] if is_choice else files.sources()
+    candidates = case_files.possible_paths(QUESTIONS if is_choice else "cases")
+    sources = [path for path in candidates if path.is_file()][:1] if is_choice else case_files.sources()
     sources = [*sources, *([rows.path] if rows.rows else [])]
     if len(tables := [str(source) for source in sources if source.suffix]) > 1:
         raise FixtureError(f"{' and '.join(tables)} are both the cases of component '{component.name}'; keep one")
     if sources:
-        root = files.root(sources[0])
+        root = case_files.root(sources[0])
         return [source if source == rows.path else root.inside(source) for source in sources]
     missing = f"{' and '.join(map(str, candidates))} missing"
     advice = f"{_ADVICE}, or name another folder with --fixtures DIR"
     if rows.name and fixtures_dir is None:
         missing = f"write {rows.name} into {rows.path}, or cases into {candidates[0]}"
         advice = "`skill-evaluator cases draft` drafts cases"
-    if files.fixtures != component.name:  # the fixtures folder is declared, so its cases must exist
+    if case_files.fixtures != component.name:  # the fixtures folder is declared, so its cases must exist
         raise FixtureError(f"no fixtures for component '{component.name}': {missing}; {advice}")
     raise _without_cases(component, "; ".join([f"it has no cases: {missing}", advice, *component.left_out]))
 
@@ -388,7 +386,7 @@ def _case_of_question(question: Question, component: Component) -> Case:
         options=question.options,
         not_applicable=question.not_applicable,
         unreviewed=question.unreviewed,
-        checks=component.checks,
+        checks=component.scoring.checks,
     )
 
 
@@ -432,7 +430,7 @@ def _meta_arguments(
 ) -> dict[str, Any]:
     """Return the arguments of `Case` that `meta` declares, by name. Ignore the checks in `meta` if `root` is None."""
     declared = validated(CaseMeta, meta, where, FixtureError)
-    checks = component.checks
+    checks = component.scoring.checks
     if root:
         checks = read_checks(declared.checks, folder, where, FixtureError, root.inside, earlier=checks)
     return {"meta": meta, "checks": checks} | declared.model_dump(include={"not_applicable", "unreviewed"})

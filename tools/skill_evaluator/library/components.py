@@ -112,10 +112,10 @@ class CaseFiles:
 
     def _meta(self, path: Path) -> Mapping[str, Any]:
         """Return the content of a meta file. Return {} if it is missing, invalid or no mapping."""
-        meta = None
         with suppress(FixtureError):
-            meta = read_meta(path, self.limits) if path.is_file() else None
-        return meta if isinstance(meta, dict) else {}
+            if path.is_file() and isinstance(meta := read_meta(path, self.limits), dict):
+                return meta
+        return {}
 
 
 def sources_at(path: Path) -> list[Path]:
@@ -219,31 +219,49 @@ class Datasets(StrictModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Scoring:
+    """The rules that score the outputs of a component: its field plan, metrics and checks."""
+
+    plan: FieldPlan
+    prose: Mapping[str, float]  # median length in characters of prose fields by path
+    metrics: Mapping[str, Metric]
+    primary_metric: str
+    checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentFiles:
+    """The files of a component: its folder, its prompt, its datasets.json and its cases."""
+
+    folder: Path  # folder of the records
+    formerly: tuple[str, ...]  # earlier names of the component
+    prompts: tuple[Path, ...]
+    datasets: Path  # path of datasets.json, which may be missing
+    cases: CaseFiles
+    origin: SourceLocation | None  # location in a source of another format
+
+    @property
+    def folders(self) -> list[Path]:
+        """The folder of the records, and the folders of the earlier names."""
+        return [self.folder, *(self.folder.parent / name for name in self.formerly)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
     """A versioned prompt with its output schema, ready to be evaluated, alone or under a scenario."""
 
     name: str
-    folder: Path  # folder of the records
-    declared_in: Path  # path of datasets.json
     version: str
-    output: Output
+    files: ComponentFiles
     prompt: Prompt
-    schema: Mapping[str, Any] | None
+    program: ProgramUnderTest | None
+    output: Output
     contract: Contract
-    plan: FieldPlan
-    metrics: Mapping[str, Metric]
-    primary_metric: str
-    case_files: CaseFiles
+    scoring: Scoring
     digests: Mapping[str, str]  # keys: prompt, schema, datasets, and optionally contract and scenario
-    checks: tuple[Check, ...] = ()
+    limits: SafetyLimits
+    inferred: tuple[str, ...]  # one text per inferred setting and per unused part of the source
     scenario: str | None = None
-    limits: SafetyLimits = DEFAULT_LIMITS
-    inferred: tuple[str, ...] = ()  # one text per inferred setting and per unused part of the source
-    prose: Mapping[str, float] = field(default_factory=dict)  # median length in characters of prose fields by path
-    program: ProgramUnderTest | None = None
-    origin: SourceLocation | None = None  # location in a source of another format
-    files: tuple[Path, ...] = ()  # files of the prompt
-    formerly: tuple[str, ...] = ()  # earlier names
 
     @property
     def left_out(self) -> list[str]:
@@ -253,22 +271,22 @@ class Component:
     @property
     def leaderboard_path(self) -> Path:
         """The path of its leaderboard."""
-        return self.folder / "leaderboard.json"
+        return self.files.folder / "leaderboard.json"
 
     @property
     def records_dir(self) -> Path:
         """The folder of its records."""
-        return self.folder / "evals" / "records"
+        return self.files.folder / "evals" / "records"
 
     @property
     def accepted_path(self) -> Path:
         """The path of the file with its accepted versions."""
-        return self.folder / "evals" / "accepted.json"
+        return self.files.folder / "evals" / "accepted.json"
 
     @property
     def results_dir(self) -> Path:
         """The default folder of its run folders."""
-        return self.folder / "evals" / "results"
+        return self.files.folder / "evals" / "results"
 
 
 def load_component(
@@ -278,7 +296,7 @@ def load_component(
     folder = home = components_dir / name
     origin = source_of(components_dir, name)
     if origin is None:
-        written, root = _read_own(components_dir, name, limits), folder
+        written, root = _read_prompt(components_dir, name, limits), folder
     else:
         _refuse_links(folder, limits)
         written, root = origin.here(limits), origin.root
@@ -286,7 +304,7 @@ def load_component(
         _refuse_links(home, limits)
     where = (folder if (folder / "evals" / "datasets.json").exists() else home) / "evals" / "datasets.json"
     dataset = _read_dataset(where, name, limits)
-    files = CaseFiles(
+    case_files = CaseFiles(
         home=home,
         fixtures=dataset.fixtures or name,
         fixtures_dir=fixtures_dir,
@@ -294,68 +312,71 @@ def load_component(
         columns=dataset.columns,
         rows=replace(written.cases, path=root / written.cases.path),
     )
-    table = files.table()
-    checked = bool(written.checks or dataset.checks) or files.has_checks(table)
+    table = case_files.table()
+    checked = bool(written.checks or dataset.checks) or case_files.has_checks(table)
     schema_in = folder if (folder / "schema.json").exists() else where.parent.parent
-    spec = _read_contract(schema_in, written, dataset, files.output(table), limits, checked)
-    truths = list(files.truths(table, spec.output, spec.schema))
-    comparing, compared = _plan_comparison(dataset, spec, truths, where, checked=checked)
+    spec = _read_contract(schema_in, written, dataset, case_files.output(table), limits, checked)
+    truths = list(case_files.truths(table, spec.output, spec.contract.schema))
+    plan, prose, compared = _plan_comparison(dataset, spec, truths, where)
+    labelled = bool(truths) or spec.output == "choice"
+    metrics, primary_metric = _choose_metrics(dataset, spec, plan, where, checked=checked, labelled=labelled)
     inside = ConfinedFolder(where.parents[2], ComponentError, follow_links=limits.follow_links).inside
     digests = {"prompt": written.prompt.digest, **spec.digests, "datasets": compared}
     version = written.version or numbered(digests, recorded_in(folder / "leaderboard.json"))
     before = read_checks(written.checks, root, root / written.path, ComponentError, Path)
     return Component(
         name=name,
-        folder=folder,
-        declared_in=where,
         version=check_semver(version, root / written.path),
-        output=spec.output,
+        files=ComponentFiles(
+            folder=folder,
+            formerly=written.formerly,
+            prompts=tuple(root / path for path in written.files),
+            datasets=where,
+            cases=case_files,
+            origin=origin,
+        ),
         prompt=written.prompt,
-        schema=spec.schema,
+        program=written.program,
+        output=spec.output,
         contract=spec.contract,
-        case_files=files,
+        scoring=Scoring(
+            plan=plan,
+            prose=prose,
+            metrics=metrics,
+            primary_metric=primary_metric,
+            checks=read_checks(dataset.checks, where.parent, where, ComponentError, inside, earlier=before),
+        ),
         digests=digests,
-        checks=read_checks(dataset.checks, where.parent, where, ComponentError, inside, earlier=before),
         limits=limits,
         inferred=(*spec.inferred, *written.left_out),
-        program=written.program,
-        origin=origin,
-        files=tuple(root / path for path in written.files),
-        formerly=written.formerly,
-        **comparing,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OutputSpec:
     output: Output
-    schema: Mapping[str, Any] | None
     contract: Contract
     digests: Mapping[str, str]
     inferred: tuple[str, ...]
 
 
 def _plan_comparison(
-    dataset: Dataset, spec: _OutputSpec, truths: Sequence[Any], file: Path, *, checked: bool
-) -> tuple[dict[str, Any], str]:
-    """Return `plan`, `prose`, `metrics`, `primary_metric` for `Component`, and the digest of the comparison rules."""
-    texts_lengths, prose = find_texts(spec.schema, dataset.fields, truths)
-    if spec.schema is None:  # the ground truths then define the valid paths
+    dataset: Dataset, spec: _OutputSpec, truths: Sequence[Any], file: Path
+) -> tuple[FieldPlan, dict[str, float], str]:
+    """Return the field plan, the median lengths of prose fields by path, and the digest of the comparison rules."""
+    schema = spec.contract.schema
+    texts_lengths, prose = find_texts(schema, dataset.fields, truths)
+    if schema is None:  # the ground truths then define the valid paths
         _refuse_unknown_paths(dataset.fields, spec.output, truths, file)
     texts = {path: replace(dataset.fields.get(path, FieldRule()), compare="text") for path in prose}
-    is_choice = spec.output == "choice"
-    plan = plan_fields(spec.schema, {**(_LETTER if is_choice else {}), **dataset.fields, **texts}, str(file))
-    labelled = bool(truths) or is_choice
-    metrics, primary = _choose_metrics(dataset, spec, plan, file, checked=checked, labelled=labelled)
+    letter = _LETTER if spec.output == "choice" else {}
+    plan = plan_fields(schema, {**letter, **dataset.fields, **texts}, str(file))
     uncompared = {key for key in ("evaluate", "contract", "output") if key not in dataset.model_fields_set}
     fields = {path: rule for path, rule in dataset.fields.items() if path not in texts_lengths or rule not in _INFERRED}
     compared_settings = dataset.model_copy(update={"fields": fields})
     declared = compared_settings.model_dump(mode="json", exclude={*uncompared, "checks", "columns"})
     prose_paths = sorted({*prose, *(path for path in texts_lengths if dataset.fields.get(path) == _AS_TEXT)})
-    return (
-        {"plan": plan, "prose": prose, "metrics": metrics, "primary_metric": primary},
-        digest(canonical_json({**declared, **({"prose": prose_paths} if prose_paths else {})})),
-    )
+    return plan, prose, digest(canonical_json({**declared, **({"prose": prose_paths} if prose_paths else {})}))
 
 
 def _choose_metrics(
@@ -363,11 +384,11 @@ def _choose_metrics(
 ) -> tuple[dict[str, Metric], str]:
     """Return the accuracy metrics by name, and the primary metric. Raise ComponentError for an invalid metric."""
     declared = [metric for metric in dataset.metrics if metric not in REPRODUCIBILITY]
-    if spec.schema is None and "schema_valid" in declared:
+    if spec.contract.schema is None and "schema_valid" in declared:
         raise ComponentError(f"the metric 'schema_valid' in {where} requires a schema")
     is_choice = spec.output == "choice"
     usual = ["exact_match"] if is_choice else list(DEFAULT_METRICS)
-    usual = [name for name in usual if spec.schema is not None or name != "schema_valid"]
+    usual = [name for name in usual if spec.contract.schema is not None or name != "schema_valid"]
     if checked:
         usual = [name for name in usual if labelled or not METRICS[name].needs_truth]
     elif "checks" in declared:
@@ -400,7 +421,7 @@ def _refuse_links(folder: Path, limits: SafetyLimits) -> None:
         root.inside(folder / file)
 
 
-def _read_own(components_dir: Path, name: str, limits: SafetyLimits) -> SourceComponent:
+def _read_prompt(components_dir: Path, name: str, limits: SafetyLimits) -> SourceComponent:
     if not is_component_name(name):
         raise ComponentError(f"'{name}' cannot be a component's name ({NAME_RULE})")
     if not components_dir.is_dir():
@@ -450,13 +471,11 @@ def _read_contract(
     if output == "text" and dataset.output is None and written.cases.name and "json" in text.lower():
         declared = f'{{"datasets": [{{"output": "json"}}]}} in {folder / "evals" / "datasets.json"}'
         inferred.append(f"output: text; if the prompt asks for JSON, write {declared}")
-    contract = Contract({} if schema is None else schema, schema_path)
+    contract = Contract(schema or {}, schema_path)
     if written.prompt.by_tool_call and (output != "json" or (schema or {}).get("type") != "object"):
         raise ComponentError(f'`output: tool_call` in {written.path} requires "type": "object" in {schema_path}')
     if schema is not None and not constrains(schema, schema):
         names = sorted(schema.get("$defs", {}), key="output".__ne__)
         advice = f', or write "schema": "schema.json#/$defs/{names[0]}" into evals/datasets.json' if names else ""
         raise ComponentError(f"{schema_path} has no constraints, so any JSON is valid; describe the output{advice}")
-    return _OutputSpec(
-        output=output or "json", schema=schema, contract=contract, digests=digests, inferred=tuple(inferred)
-    )
+    return _OutputSpec(output=output or "json", contract=contract, digests=digests, inferred=tuple(inferred))

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -130,7 +129,8 @@ class Contract:
         self.where = label
         if not isinstance(schema, Mapping):
             raise ComponentError(f"{label} is not a JSON Schema: an object is expected")
-        self._schema = schema = dict(schema)
+        schema = dict(schema)
+        self.schema: Mapping[str, Any] | None = schema or None  # None: every value is valid
         draft = schema.get("$schema")
         if draft is not None and not (isinstance(draft, str) and _DRAFT.fullmatch(draft)):
             raise ComponentError(f"{label} names an unknown draft in $schema: {draft}")
@@ -144,6 +144,7 @@ class Contract:
             # the largest number of schemas tried on one value
             self.effort = max(_effort(node, schema, efforts) for node in schemas_in(schema))
             rules = {key: value for key, value in schema.items() if key != "$schema"}
+            self._top_names = top_names(schema)
             self.expected = Expected(tuple(_root_types(schema, schema)), rules) if rules else ANY_VALUE
         except jsonschema_rs.ValidationError as problem:
             path = problem.instance_path
@@ -164,10 +165,6 @@ class Contract:
     def violations(self, value: Any, max_errors: int | None = None) -> list[jsonschema_rs.ValidationError]:
         """Return the first `max_errors` validation errors, or all. Raise RecursionError if the nesting is too deep."""
         return list(islice(_validate(self._validator.iter_errors, value), max_errors))
-
-    @cached_property
-    def _top_names(self) -> tuple[frozenset[str], frozenset[str] | None]:
-        return top_names(self._schema)
 
     def check(self, output: Any, plan: FieldPlan, max_errors: int) -> OutputContract:
         """Return the validity of an output with its first `max_errors` errors, whose paths are those of `plan`."""
@@ -201,7 +198,7 @@ class Contract:
 
         # Python's re may take hours on some patterns: RE2 matches values, and patterns for keys are ignored
         rules = {"pattern": pattern, **dict.fromkeys(_READING_KEYS, lambda *_: None)}
-        validator = validators.extend(validators.validator_for(self._schema), rules)(self._schema)
+        validator = validators.extend(validators.validator_for(self.schema), rules)(self.schema)
         causes = {}
         with suppress(RecursionError):  # jsonschema supports less nesting than jsonschema-rs
             for error in validator.iter_errors(value):

@@ -133,9 +133,9 @@ def apply_scenario(component: Component, config_dir: Path, scenario: str | None)
     _refuse_program(component)
     if component.output == "choice":
         prompt = "Answer with the letter of the right option."
-    elif component.schema is not None:
-        prompt = f"Answer with JSON that this JSON Schema allows:\n\n{json.dumps(component.schema, indent=2)}"
-    elif component.origin is not None and component.prompt.is_plain:  # a skill's cases are complete requests
+    elif component.contract.schema is not None:
+        prompt = f"Answer with JSON that this JSON Schema allows:\n\n{json.dumps(component.contract.schema, indent=2)}"
+    elif component.files.origin is not None and component.prompt.is_plain:  # a skill's cases are complete requests
         prompt = ""
     else:
         raise ConfigError(f"component '{component.name}' has no schema to send in place of its prompt")

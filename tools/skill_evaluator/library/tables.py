@@ -26,26 +26,25 @@ _MAX_COLUMNS, _MAX_VALUES, _MAX_LISTED = 10_000, 4_000_000, 20
 _DECIMAL_COMMA = re.compile(r"-?(0,\d+|\d+,(\d\d?|\d{4,}))")
 _LEADING_ZERO = re.compile(r"\s*[+-]?0\d+\s*")
 _TEXTS = ("string", "category", "date", "any")
-_ID, _INPUTS, TRUTHS = "id", "inputs", ("ground_truth", "expected")
-_NO_INPUTS = (_ID, _INPUTS, TURNS, *TRUTHS, "checks", "not_applicable")
+_ID, _INPUTS, TRUTH_COLUMNS = "id", "inputs", ("ground_truth", "expected")
+_NO_INPUTS = (_ID, _INPUTS, TURNS, *TRUTH_COLUMNS, "checks", "not_applicable")
 _SAME_KEY = 0.9  # name similarity from which an unknown key is an error; `reviewed` stays metadata
 _close_matches = lru_cache(maxsize=1_000)(difflib.get_close_matches)
-Row = Mapping[str, Any]
-Rows = list[tuple[int, Row]]
-"""The (line, values) of each row of a table; lines count from 1."""
+TableRow = Mapping[str, Any]
+"""The values of a row by column name."""
 ProblemHandler = Callable[[SkillEvaluatorError], None]
 """Receives the problem of an invalid row or case; it raises the problem, or returns to skip the row."""
 
 
-def read_rows(path: Path, limit: SizeLimit, on_problem: ProblemHandler = refuse) -> Rows:
-    """Read the (line, values) of each row of a .csv, .tsv, .jsonl or .json file.
+def read_rows(path: Path, limit: SizeLimit, on_problem: ProblemHandler = refuse) -> list[tuple[int, TableRow]]:
+    """Read the (line, values) of each row of a .csv, .tsv, .jsonl or .json file. Lines count from 1.
 
     `limit` is for each cell of .csv and .tsv, and for each line of .jsonl. It is not used for .json, where the "line"
     is the position in the list. Raise FixtureError if the file is invalid, empty or too large.
     """
     if path.suffix not in (".json", *ENDINGS):
         raise FixtureError(f"{path} is not a table; its name must end in .csv, .tsv, .jsonl or .json")
-    rows: Rows = []
+    rows: list[tuple[int, TableRow]] = []
     values = 0
     is_csv = path.suffix in _SEPARATORS
     cells = read_cells(read_text(path, FixtureError), path, limit.max_bytes, on_problem) if is_csv else None
@@ -60,7 +59,7 @@ def read_rows(path: Path, limit: SizeLimit, on_problem: ProblemHandler = refuse)
     return rows
 
 
-def _read_objects(path: Path, limit: SizeLimit, on_problem: ProblemHandler) -> Iterator[tuple[int, Row]]:
+def _read_objects(path: Path, limit: SizeLimit, on_problem: ProblemHandler) -> Iterator[tuple[int, TableRow]]:
     listed = read_json(path, FixtureError) if path.suffix == ".json" else []
     if not isinstance(listed, list):
         raise FixtureError(f"{path} is not a list of objects")
@@ -83,7 +82,7 @@ def value_at(value: Any, path: str) -> Any:
     return value
 
 
-def separator_of(text: str, default: str = ",") -> str:
+def separator_of(text: str, default: str) -> str:
     """Return the most frequent of comma, semicolon, tab and `default` in the first line. `default` wins ties."""
     header = re.sub(r'"[^"]*"', "", text.lstrip("\r\n").partition("\n")[0])
     return max([default, ",", ";", "\t"], key=header.count)
@@ -94,7 +93,7 @@ def with_decimal_point(cell: str) -> str:
     return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell.strip()) else cell
 
 
-def read_cells(text: str, path: Path, max_chars: int, on_problem: ProblemHandler) -> Iterator[tuple[int, Row]]:
+def read_cells(text: str, path: Path, max_chars: int, on_problem: ProblemHandler) -> Iterator[tuple[int, TableRow]]:
     """Yield (line, cells by column name) for each row of a CSV text. Raise FixtureError if the text is not CSV."""
     csv.field_size_limit(max_chars)
     separator = separator_of(text, _SEPARATORS.get(path.suffix, ","))
@@ -156,7 +155,7 @@ class CaseRows:
 
     path: Path = Path()
     columns: Columns = field(default_factory=Columns)
-    rows: Sequence[tuple[str, int, Row]] = ()
+    rows: Sequence[tuple[str, int, TableRow]] = ()
     name: str = ""  # the word for cases in this format, such as evals
     codes: Collection[str] = ()  # columns whose cells stay text if there is no schema
 
@@ -181,7 +180,7 @@ class CaseRows:
                 if not is_draft and (truth := self.truth("", row, output, schema_paths)) is not None:
                     yield truth
 
-    def truth(self, location: str, row: Row, output: Output, schema_paths: Mapping[str, SchemaPath]) -> Any:
+    def truth(self, location: str, row: TableRow, output: Output, schema_paths: Mapping[str, SchemaPath]) -> Any:
         """Return the ground truth of a row, or None if its column is blank. Raise FixtureError for invalid JSON."""
         if self.columns.fields:
             return self._truth_of_fields(location, row, schema_paths)
@@ -189,10 +188,10 @@ class CaseRows:
         if output == "text" or not isinstance(cell, str) or not self._has_json_texts:
             return None if _is_blank(cell) else cell
         advice = "name a column for each field (FIELD=COLUMN), or for a text write output: text in prompt.md"
-        column = self.columns.truth if isinstance(self.columns.truth, str) else TRUTHS[0]
+        column = self.columns.truth if isinstance(self.columns.truth, str) else TRUTH_COLUMNS[0]
         return _parsed(cell, f"{location}: the truth, column '{column}', is not valid JSON", advice)
 
-    def inputs(self, location: str, row: Row, prompt_inputs: Iterable[str] = ()) -> dict[str, Any]:
+    def inputs(self, location: str, row: TableRow, prompt_inputs: Iterable[str] = ()) -> dict[str, Any]:
         """Return a row's inputs by name. Without declared columns, read `inputs`, `document` and `prompt_inputs`."""
         names = self.columns.inputs or {name: name for name in (DOCUMENT, *prompt_inputs) if name not in _NO_INPUTS}
         inputs = {name: row[column] for name, column in names.items() if row.get(column) is not None}
@@ -205,9 +204,9 @@ class CaseRows:
             return inputs
         return with_others(location, inputs, row[_INPUTS])
 
-    def meta(self, row: Row) -> dict[str, Any]:
+    def meta(self, row: TableRow) -> dict[str, Any]:
         """Return a row's metadata by column: all non-empty values outside of the declared and the reserved columns."""
-        used = {self.columns.id, *self.columns.named, DOCUMENT, _INPUTS, TURNS, *TRUTHS}
+        used = {self.columns.id, *self.columns.named, DOCUMENT, _INPUTS, TURNS, *TRUTH_COLUMNS}
         return {name: value for name, value in row.items() if name not in used and value not in (None, "")}
 
     def misspelt_keys(self, inputs: Iterable[str], keys: Iterable[str]) -> Iterator[FixtureError]:
@@ -217,7 +216,7 @@ class CaseRows:
         for name in sorted(lines.keys() - set(inputs)):
             yield from (FixtureError(f"{self.path}:{lines[name]}: {problem}") for problem in misspelt([name], reserved))
 
-    def with_values(self, location: str, row: Row, structured: Collection[str]) -> Row:
+    def with_values(self, location: str, row: TableRow, structured: Collection[str]) -> TableRow:
         """Parse the JSON cells of a CSV row: `inputs`, `turns` and the columns in `structured`. Return the new row."""
         if self.path.suffix not in _SEPARATORS:
             return row
@@ -231,11 +230,11 @@ class CaseRows:
     def _has_json_texts(self) -> bool:
         return self.path.suffix in _SEPARATORS or self.columns.truth is not None
 
-    def _truth_cell(self, row: Row) -> Any:
-        names = TRUTHS if self.columns.truth is None else (self.columns.truth,)
+    def _truth_cell(self, row: TableRow) -> Any:
+        names = TRUTH_COLUMNS if self.columns.truth is None else (self.columns.truth,)
         return next((row[name] for name in names if isinstance(name, str) and row.get(name) is not None), None)
 
-    def _truth_of_fields(self, location: str, row: Row, schema_paths: Mapping[str, SchemaPath]) -> dict[str, Any]:
+    def _truth_of_fields(self, location: str, row: TableRow, schema_paths: Mapping[str, SchemaPath]) -> dict[str, Any]:
         truth: dict[str, Any] = {}
         for path, column in self.columns.fields.items():
             value = row.get(column)
@@ -268,7 +267,7 @@ def read_table(
     path: Path, columns: Columns, limit: SizeLimit, on_problem: ProblemHandler = refuse, advice: str = ""
 ) -> CaseRows:
     """Read a table of cases; without an id column, number them. Raise FixtureError if a declared column is missing."""
-    rows: Rows = []
+    rows: list[tuple[int, TableRow]] = []
     for line, row in read_rows(path, limit, on_problem):
         nested = {name: value_at(row, name) for name in columns.named if name not in row}
         rows.append((line, {**row, **{name: value for name, value in nested.items() if value is not None}}))

@@ -14,7 +14,7 @@ from pydantic import NonNegativeInt
 from skill_evaluator.errors import ComponentError, GitError
 from skill_evaluator.files import FrozenModel, parse_json, read_bytes
 from skill_evaluator.identifiers import NAME_RULE, is_component_name
-from skill_evaluator.library.components import Component
+from skill_evaluator.library.components import Component, ComponentFiles
 from skill_evaluator.library.config import DEFAULT_LIMITS, DeclaredSource
 from skill_evaluator.library.prompts import ProgramUnderTest, check_semver, parse_prompt
 from skill_evaluator.library.sources import (
@@ -115,7 +115,7 @@ def _read_folder(repository: Repository, commit: str, folder: str) -> dict[str, 
     texts = repository.contents(filter(None, [*map(blobs.__getitem__, prompts.values()), *schemas.values()]))
     all_files = cache(lambda: repository.files(commit, ""))  # only programs need them
     return {
-        name: _read_own(
+        name: _version_of_prompt(
             within(folder, name),
             texts[blobs[path]],
             texts.get(schemas[name]),
@@ -145,7 +145,7 @@ def _read_sources(
     }
 
 
-def _read_own(
+def _version_of_prompt(
     folder: str,
     raw_prompt: bytes,
     raw_schema: bytes | None,
@@ -203,7 +203,7 @@ def read_version(folder: Path, path: str) -> ComponentVersion | None:
     if not prompt.is_file():
         return None
     raw_prompt = read_bytes(prompt, ComponentError)
-    return _read_own(path, raw_prompt, raw_schema, lambda program, _: program.watched_here(folder))
+    return _version_of_prompt(path, raw_prompt, raw_schema, lambda program, _: program.watched_here(folder))
 
 
 def versioning_problems(before: ComponentVersion | None, after: ComponentVersion) -> Iterator[Problem]:
@@ -272,18 +272,15 @@ def component_with(component: Component, earlier: PromptRun, prompt_commit: str 
 
 
 def find_prompt(component: Component, earlier: PromptRun, prompt_commit: str | None) -> CommittedPrompt:
-    """Find an `earlier` run's prompt in the commits of git, first in `prompt_commit`.
-
-    Raise ComponentError if no commit has the prompt.
-    """
+    """Find the prompt of an `earlier` run in git, first in `prompt_commit`. Raise ComponentError if it is missing."""
     _refuse_program(component, earlier.skill_version)
     name = f"component '{component.name}' {earlier.skill_version}"
     try:
-        repository = Repository(component.files[0])
+        repository = Repository(component.files.prompts[0])
     except GitError as problem:
         raise GitError(f"the earlier prompt of {name} cannot be read from git: {problem}") from None
-    former = [place.root / _PROMPT for place in _locations_of(component)[1:]]
-    paths = [repository.relative_path(file) for file in (*component.files, *former)]
+    former = [place.root / _PROMPT for place in _locations_of(component.files)[1:]]
+    paths = [repository.relative_path(file) for file in (*component.files.prompts, *former)]
     commit_id = (prompt_commit or "").removesuffix(_DIRTY)
     changing = (commit for path in paths for commit in repository.commits_of(path))
     commits = filter(None, chain([repository.commit(commit_id)], changing))
@@ -308,13 +305,13 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
     Raise ComponentError for a program, for an unknown commit, if the version at the commit is not lower than the
     current version, or if the schema or the output type has changed since the commit.
     """
-    repository = Repository(component.files[0])
+    repository = Repository(component.files.prompts[0])
     commit = repository.commit(ref)
     if commit is None:
         advice = "; run `git fetch --unshallow`" if repository.is_shallow else ""
         raise ComponentError(f"commit '{ref}' of the baseline is not in this clone{advice}")
     _refuse_program(component, f"at {commit[:12]}")
-    file = repository.relative_path(component.files[0])
+    file = repository.relative_path(component.files.prompts[0])
     prompts = list(_prompts_at(repository, [commit], component))
     if not prompts:
         raise ComponentError(f"{file} cannot be read at commit {commit[:12]}")
@@ -333,7 +330,7 @@ def component_at(component: Component, ref: str) -> tuple[Component, str]:
 
 def _with_committed(component: Component, committed: CommittedPrompt) -> Component:
     output, prompt = committed.written.output, committed.written.prompt
-    current_output = component.origin.here(component.limits).output if component.origin else None
+    current_output = component.files.origin.here(component.limits).output if component.files.origin else None
     if output not in (None, component.output, current_output):  # evals/datasets.json may override the output
         name = f"component '{component.name}' {committed.version}"
         raise ComponentError(f"{name} had `output: {output}`, now {component.output}; it cannot be called again")
@@ -348,15 +345,14 @@ def _refuse_program(component: Component, version: str) -> None:
 
 
 def _schema_error(component: Component, version: str) -> ComponentError:
-    name, path = f"component '{component.name}' {version}", component.folder / _SCHEMA
+    name, path = f"component '{component.name}' {version}", component.files.folder / _SCHEMA
     return ComponentError(f"{name} had a different schema from {path}, so the two cannot be compared")
 
 
-def _locations_of(component: Component) -> list[SourceLocation]:
-    if component.origin is not None:
-        return [component.origin]
-    folders = [component.folder, *(component.folder.parent / name for name in component.formerly)]
-    return [SourceLocation(name=folder.name, source=OWN, root=folder, key=_PROMPT) for folder in folders]
+def _locations_of(files: ComponentFiles) -> list[SourceLocation]:
+    if files.origin is not None:
+        return [files.origin]
+    return [SourceLocation(name=folder.name, source=OWN, root=folder, key=_PROMPT) for folder in files.folders]
 
 
 def _prompts_at(
@@ -364,14 +360,14 @@ def _prompts_at(
 ) -> Iterator[CommittedPrompt]:
     """Yield the component's valid prompts at each commit. If `digest` is not None, yield only those that have it."""
     recorded = recorded_in(component.leaderboard_path)
-    for commit, location in product(dict.fromkeys(commits), _locations_of(component)):
+    for commit, location in product(dict.fromkeys(commits), _locations_of(component.files)):
         try:
             root = repository.relative_path(location.root)
             written = location.read(commit_tree(repository, commit, root, component.limits))
             if digest in (None, written.prompt.digest):
                 digests = {**component.digests, "prompt": written.prompt.digest}
                 version = written.version or numbered(digests, recorded, below=component.version)
-                folder = repository.relative_path(component.folder if component.origin else location.root)
+                folder = repository.relative_path(component.files.folder if component.files.origin else location.root)
                 yield CommittedPrompt(commit=commit, folder=folder, version=version, written=written)
         except ComponentError:  # invalid at that commit
             continue

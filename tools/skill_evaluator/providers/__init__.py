@@ -104,7 +104,7 @@ def with_program(configuration: Configuration, component: Component) -> Configur
         configuration,
         settings=settings.model_copy(update={"timeout_s": timeout_s}),
         models=(program.MODEL.model_copy(update={"price": component.program.price}),),
-        kinds={**configuration.kinds, "program": program.kind_of(component.program, component.folder, values)},
+        kinds={**configuration.kinds, "program": program.kind_of(component.program, component.files.folder, values)},
         keys={name: key for name, key in configuration.keys.items() if name != program.VARIABLES} | values,
     )
 

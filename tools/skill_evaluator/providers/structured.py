@@ -52,7 +52,7 @@ class _Refusal(NamedTuple):
 
 def schema_problems(component: Component, models: Sequence[Model]) -> list[str]:
     """Return a message for each vendor's rule that a component's schema breaks, with the models and a remedy."""
-    root = _without_dialect(component.schema or {})
+    root = _without_dialect(component.contract.schema or {})
     refused_by = defaultdict[str, list[str]](list)
     for model in models if root and component.program is None else ():
         is_strict = model.structured_output == STRICT

@@ -188,8 +188,8 @@ class Archive:
     def __init__(self, component: Component, repository: Repository | None = None, refs: Iterable[str] = ()) -> None:
         """Read the leaderboards of the work tree and of the refs; a ref that is not in the clone is skipped."""
         self._component = component
-        self.folder = component.folder.absolute()
-        self._folders = [component.folder, *(component.folder.parent / name for name in component.formerly)]
+        self.folder = component.files.folder.absolute()
+        self._folders = component.files.folders
         self._repository = repository
         self._blobs: dict[str, str] = {}
         self._read: dict[str, Record] = {}
@@ -232,7 +232,7 @@ class Archive:
                 record = parse_record(parse_json(text, path, LeaderboardError), path)
             if record.run_id != run_id:
                 raise LeaderboardError(f"{path} holds run '{record.run_id}' instead of '{run_id}'; restore the file")
-            if record.skill in self._component.formerly:
+            if record.skill in self._component.files.formerly:
                 record = record.model_copy(update={"skill": self._component.name})
             self._read[run_id] = record
         return self._read[run_id]
@@ -367,7 +367,7 @@ def check_leaderboard(component: Component) -> None:
     content = read_board(path)
     if content is not None:
         json_of(content, path)
-        parse_board(content, path, LeaderboardKeys, (component.name, *component.formerly))
+        parse_board(content, path, LeaderboardKeys, (component.name, *component.files.formerly))
 
 
 def newest_recorded(content: bytes, path: str) -> dict[str, RecordedRun]:

@@ -240,7 +240,7 @@ def accept(
         raise LeaderboardError(f"a reason is required: skill-evaluator accept {name} --reason TEXT")
     entries = runs_of_models(archive.entries, models, component.leaderboard_path)
     version, runs = _to_accept(entries, version, models, name)
-    by = by or author_at(component.folder) or ""
+    by = by or author_at(component.files.folder) or ""
     if not by:
         raise LeaderboardError("git has no user.name and user.email here; name who accepts the version: --by NAME")
     acceptance = Acceptance(

@@ -46,7 +46,8 @@ def mark_linted(library: LintedLibrary, platform: PlatformName | None) -> None:
 def not_evaluated(linted: Sequence[LintResult]) -> list[str]:
     """Return one line on the numbers of components and cases that are not evaluated. Return [] if there are none."""
     left_out = sum(component.not_evaluated is not None for component in linted)
-    waiting, drafts = (sum(len(getattr(each, name)) for each in linted) for name in ("waiting", "unreviewed"))
+    waiting = sum(len(component.cases.waiting) for component in linted)
+    drafts = sum(len(component.cases.unreviewed) for component in linted)
     counts = [f"{left_out} of {counted(len(linted), 'component')}"] if left_out else []
     counts += [f"{counted(waiting, 'case')} without a document"] if waiting else []
     counts += [f"{counted(drafts, 'unreviewed case')} (see `skill-evaluator review cases COMPONENT`)"] if drafts else []
@@ -61,16 +62,23 @@ def _component_json(linted: LintResult) -> dict[str, Any]:
         if line.kind == "array":
             how = {"align": rule.align, "key": list(rule.key)}
         fields.append({"path": line.path, "kind": line.kind, **how, "why": line.reason})
-    first = ("version", "output", "metrics", "primary_metric", "cases", "labelled")
-    last = ("not_evaluated", "waiting", "unreviewed", "hints", "problems")
     return {
         "component": linted.name,
-        **{name: getattr(linted, name) for name in first},
+        "version": linted.version,
+        "output": linted.output,
+        "metrics": linted.metrics,
+        "primary_metric": linted.primary_metric,
+        "cases": linted.cases.reviewed,
+        "labelled": linted.cases.labelled,
         "fields": fields,
         "checks": [
             {"id": check.id, "words": check.text, "weight": check.weight, "tier": check.tier} for check in linted.checks
         ],
-        **{name: getattr(linted, name) for name in last},
+        "not_evaluated": linted.not_evaluated,
+        "waiting": linted.cases.waiting,
+        "unreviewed": linted.cases.unreviewed,
+        "hints": linted.hints,
+        "problems": linted.problems,
     }
 
 
@@ -95,9 +103,10 @@ def _component_facts(linted: LintResult) -> str:
     arrays = len(linted.lines) - fields
     checks = f", {counted(len(linted.checks), 'check')}" if linted.checks else ""
     others = ", ".join(name for name in linted.metrics if name != linted.primary_metric)
+    cases = counted(linted.cases.reviewed, "question" if linted.output == "choice" else "case")
     return (
-        f"{counted(linted.cases, 'question' if linted.output == 'choice' else 'case')}, {linted.labelled} with ground "
-        f"truth · {counted(fields, 'field')}, {counted(arrays, 'array')}{checks} · "
+        f"{cases}, {linted.cases.labelled} with ground truth · "
+        f"{counted(fields, 'field')}, {counted(arrays, 'array')}{checks} · "
         f"ranked by {linted.primary_metric}{f', also {others}' if others else ''}"
     )
 
@@ -107,8 +116,9 @@ def _component_blocks(linted: LintResult) -> Iterator[Block]:
     if linted.version:
         yield Line(_component_facts(linted))
         yield _field_plan_sheet(linted.lines, linted.checks)
-    drafts = [f"case '{case_id}' is not evaluated yet: it is an unreviewed draft" for case_id in linted.unreviewed]
-    waiting = [f"case '{case_id}' is not evaluated yet: it has no document" for case_id in linted.waiting]
+    not_yet = "case '{}' is not evaluated yet: it {}".format
+    drafts = [not_yet(case_id, "is an unreviewed draft") for case_id in linted.cases.unreviewed]
+    waiting = [not_yet(case_id, "has no document") for case_id in linted.cases.waiting]
     yield Lines([*drafts, *waiting] if linted.not_evaluated is None else [linted.not_evaluated, *drafts])
     yield Lines([f"hint: {hint}" for hint in linted.hints], style="yellow")
     problems = (f" {abridged(problem, _MAX_MESSAGE)}" for problem in linted.problems)
@@ -161,9 +171,9 @@ def adoption_sheet(proposal: Proposal) -> Sheet:
             reason = component.not_evaluated.partition(": ")[2]
             state, explanation = "not yet", reason.replace(f"/{component.name}/", "/…/")
         else:
-            unlabelled = [] if component.labelled or component.checks else ["no ground truth and no check"]
+            unlabelled = [] if component.cases.labelled or component.checks else ["no ground truth and no check"]
             state = "ready"
-            explanation = "; ".join((counted(component.cases, "case"), *unlabelled, *component.inferred))
+            explanation = "; ".join((counted(component.cases.reviewed, "case"), *unlabelled, *component.inferred))
         rows.append((Cell(component.name), Cell(state, "red" if state == "wrong" else ""), Cell(explanation)))
     return Sheet(columns=("component", "evaluated", "why"), rows=rows)
 

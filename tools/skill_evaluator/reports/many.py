@@ -77,7 +77,7 @@ def _recorded_runs(done: EvaluationResult) -> Iterator[tuple[Any, ...]]:
 
     A run without a verdict has `recorded`, `incomplete` or the reason why it stopped instead.
     """
-    metric = done.inputs.component.primary_metric
+    metric = done.inputs.component.scoring.primary_metric
     for record in (run.record for run in done.finished):
         if is_baseline(record.run_id, record.beside):
             continue

@@ -123,7 +123,7 @@ def build_request(component: Component, case: Case) -> Request:
         constant=component.prompt.constant_characters(turns=bool(case.turns)),
         inputs=case.inputs,
         turns=case.turns,
-        schema=component.schema,
+        schema=component.contract.schema,
         schema_name=component.name.replace(".", "-"),
         by_tool_call=component.prompt.by_tool_call,
     )

@@ -80,7 +80,7 @@ def read_answers(
     their outcome is `scored` or `unparseable`. Texts over `max_chars` are not parsed.
     """
     answers = []
-    unscored = Scored(outcome=NOT_RUN, metrics=dict.fromkeys(component.metrics))
+    unscored = Scored(outcome=NOT_RUN, metrics=dict.fromkeys(component.scoring.metrics))
     for index, replicate in enumerate(replicates):
         scores = (scored or {}).get(index, unscored)
         answer = Answer(index=index, outcome=NOT_RUN, replicate=replicate, metrics=scores.metrics, checks=scores.checks)
@@ -156,7 +156,7 @@ def case_view(component: Component, case: Case, answers: Sequence[Answer], max_o
     def content(answer: Answer) -> Hashable:
         checks = [score for _, score in sorted(answer.checks.items())]  # checks examine the text
         if answer.scored:
-            return canonical_json(component.plan.with_numbers(answer.scored.value)), *checks
+            return canonical_json(component.scoring.plan.with_numbers(answer.scored.value)), *checks
         return (answer.outcome, answer.reason, answer.text, *checks)
 
     ranked = _grouped(answers, content)
@@ -174,7 +174,7 @@ def case_view(component: Component, case: Case, answers: Sequence[Answer], max_o
 def _distinct_output(component: Component, case: Case, group: Sequence[Answer]) -> DistinctOutput:
     answer, leaves, errors = group[0], list[ComparedLeaf](), list[str]()
     if answer.scored is not None and answer.unmarked is None:
-        leaves = compare(case.truth, answer.scored.value, component.plan)
+        leaves = compare(case.truth, answer.scored.value, component.scoring.plan)
         leaves = leaves if case.labelled else [replace(leaf, outcome="unscored", truth_at=None) for leaf in leaves]
         errors = component.contract.errors(answer.scored.value)
     return DistinctOutput(
@@ -230,7 +230,7 @@ def _unmarked_reason(case: Case, answer: Answer) -> str | None:
 
 def only_field(views: Sequence[CaseView], component: Component, path: str) -> list[CaseView]:
     """Return the views with only the field or check at `path`. Raise RunError if there is no such field or check."""
-    paths, path = {*component.plan.leaves}, "" if path == WHOLE else path
+    paths, path = {*component.scoring.plan.leaves}, "" if path == WHOLE else path
     for view in views:
         paths |= {check_path(check.id) for check in view.case.checks}
         paths |= {leaf.path for output in view.outputs for leaf in output.leaves}
@@ -312,7 +312,7 @@ def answer_changes(
 
 def _commonest(component: Component, case: Case, replicates: Sequence[Replicate]) -> CommonAnswer:
     """Return the most frequent output, the first in a tie. Failures of the same kind count as equal."""
-    answers, plan = read_answers(component, case, replicates), component.plan
+    answers, plan = read_answers(component, case, replicates), component.scoring.plan
     if not answers:
         return CommonAnswer(value=None, failure=NOT_RUN, times=0, n=0)
     values = {answer.index: plan.with_numbers(answer.scored.value) for answer in answers if answer.scored}

@@ -82,7 +82,9 @@ class Recorder:
             component=component,
             settings=configuration.settings,
             kinds=configuration.kinds,
-            git=Commits(prompt_commit=commit_of(*component.files), dataset_commit=commit_of(*find_cases(component))),
+            git=Commits(
+                prompt_commit=commit_of(*component.files.prompts), dataset_commit=commit_of(*find_cases(component))
+            ),
         )
 
     def record(
@@ -110,13 +112,13 @@ class Recorder:
             ),
             served_model=served_of([call.served for call in completed]),
             **counts_of(scorecard, self.settings.required_coverage, stopped),
-            primary_metric=component.primary_metric,
-            accuracy=summarize_accuracy(scorecard, component.metrics),
+            primary_metric=component.scoring.primary_metric,
+            accuracy=summarize_accuracy(scorecard, component.scoring.metrics),
             reproducibility=summarize_reproducibility(scorecard),
-            per_field=summarize_fields(scorecard, component.plan),
+            per_field=summarize_fields(scorecard, component.scoring.plan),
             per_array=summarize_arrays(scorecard),
             pass_hat_k=summarize_pass_hat_k(scorecard),
-            contract=None if component.schema is None else summarize_contract(scorecard),
+            contract=None if component.contract.schema is None else summarize_contract(scorecard),
             per_case=[
                 case_record(case, manifest.cases[case.case_id], manifest.inputs, amounts.get(case.case_id, {}))
                 for case in scorecard.cases

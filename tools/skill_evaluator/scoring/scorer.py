@@ -28,6 +28,7 @@ from skill_evaluator.metrics import METRICS, REPRODUCIBILITY
 from skill_evaluator.metrics.accuracy import (
     Comparison,
     FieldCounts,
+    Metric,
     apply_metrics,
     per_field,
     share_passed,
@@ -267,7 +268,7 @@ def _shortened(value: Hashable) -> Hashable:
 
 
 def unparseable(
-    component: Component,
+    metrics: Mapping[str, Metric],
     case: Case,
     outcome: str = UNPARSEABLE,
     problem: str | None = None,
@@ -275,8 +276,8 @@ def unparseable(
 ) -> Scored:
     """Return the scores of an output that cannot be parsed or used. If `checks` is None, all its checks fail."""
     scores = {check.id: CheckScore(0.0) for check in case.checks} if checks is None else checks
-    metrics = with_checks({name: metric.unparseable for name, metric in component.metrics.items()}, case, scores)
-    return Scored(outcome=outcome, metrics=metrics, problem=problem, checks=scores)
+    values = with_checks({name: metric.unparseable for name, metric in metrics.items()}, case, scores)
+    return Scored(outcome=outcome, metrics=values, problem=problem, checks=scores)
 
 
 class TextScorer:
@@ -294,8 +295,8 @@ class TextScorer:
         self._short: frozenset[str] = frozenset()  # cases with a short ground truth
         self.cases = {case.id: case for case in cases}
         self._undefined: dict[str, frozenset[str] | Future[frozenset[str]]] = {}
-        compared = {rule.compare or "exact" for rule in component.plan.leaves.values()}
-        is_shipped = component.metrics.keys() <= METRICS.keys() and compared <= COMPARATORS.keys()
+        compared = {rule.compare or "exact" for rule in component.scoring.plan.leaves.values()}
+        is_shipped = component.scoring.metrics.keys() <= METRICS.keys() and compared <= COMPARATORS.keys()
         self._may_last = not is_shipped  # a plugin's metric or comparator may never end
 
     def start_workers(self, calls: int) -> None:
@@ -305,7 +306,7 @@ class TextScorer:
         needs_none = not calls and len(self._short) == len(cases)
         if needs_none or (component.output == "choice" and not self._may_last) or not hasattr(os, "fork"):
             return
-        arrays = (array for case in cases for array in arrays_in(case.truth, component.plan))
+        arrays = (array for case in cases for array in arrays_in(case.truth, component.scoring.plan))
         if calls and any(
             len(items) >= _MIN_ARRAY_ITEMS and pairs_by_best(field.array_rule(*items), field) for field, items in arrays
         ):
@@ -321,7 +322,7 @@ class TextScorer:
 
     def _run_task(self, task: str, *arguments: Any) -> object:
         if task == "agreement":
-            return _agreement_of(CaseOutputs(self.component.plan, *arguments))
+            return _agreement_of(CaseOutputs(self.component.scoring.plan, *arguments))
         try:
             return self.score(*arguments) if task == "score" else self._undefined_metrics(*arguments)
         except ConfigError as problem:  # raised by a plugin's metric or comparator
@@ -342,7 +343,7 @@ class TextScorer:
         if self._workers is None or (case_id in self._short and self._is_short(text)):
             scoring = self.score(case_id, text)
         else:
-            too_costly = partial(unparseable, self.component, case, problem=TOO_COSTLY)
+            too_costly = partial(unparseable, self.component.scoring.metrics, case, problem=TOO_COSTLY)
             scoring = self._workers.submit(("score", case_id, text), too_costly, until=self._until)
         if not takes_programs(case):
             return scoring
@@ -377,19 +378,19 @@ class TextScorer:
 
     def score(self, case_id: str, text: str) -> Scored:
         """Return the scores of a text as the output of a case. Checks by a program or a judge have no score yet."""
-        case, component = self.cases[case_id], self.component
+        case, component, scoring = self.cases[case_id], self.component, self.component.scoring
         parsed = parse_case_output(component, case, text)
         checks = _check_text(case, text, component.contract.expected.or_type_of(case.truth))
         if parsed.form is None:
-            return unparseable(component, case, problem=parsed.problem, checks=checks)
+            return unparseable(scoring.metrics, case, problem=parsed.problem, checks=checks)
         max_leaves = component.limits.answer_leaves
         if len(text) > max_leaves and count_leaves(parsed.value) > max_leaves:
-            return unparseable(component, case, problem=TOO_COSTLY)
-        contract = component.contract.check(parsed.value, component.plan, component.limits.schema_errors)
-        comparison = Comparison(case.truth, parsed.value, component.plan, contract.holds, _weighted(case, checks))
+            return unparseable(scoring.metrics, case, problem=TOO_COSTLY)
+        contract = component.contract.check(parsed.value, scoring.plan, component.limits.schema_errors)
+        comparison = Comparison(case.truth, parsed.value, scoring.plan, contract.holds, _weighted(case, checks))
         return Scored(
             outcome=SCORED,
-            metrics=apply_metrics(component.metrics, comparison, labelled=case.labelled),
+            metrics=apply_metrics(scoring.metrics, comparison, labelled=case.labelled),
             contract=contract,
             fields=per_field(comparison.rows) if case.labelled else {},
             canonical=comparison.memoized_output.canonical_text,
@@ -408,11 +409,11 @@ class TextScorer:
 
     def _undefined_metrics(self, case_id: str) -> frozenset[str]:
         case = self.cases[case_id]
-        metrics = {name: metric for name, metric in self.component.metrics.items() if metric.needs_truth}
+        metrics = {name: metric for name, metric in self.component.scoring.metrics.items() if metric.needs_truth}
         if case.labelled:
-            truth = Comparison(case.truth, case.truth, self.component.plan)
+            truth = Comparison(case.truth, case.truth, self.component.scoring.plan)
             metrics = {name: metric for name, metric in metrics.items() if metric.score(truth) is None}
-        unchecked = {CHECKS_METRIC} if CHECKS_METRIC in self.component.metrics and not case.checks else set()
+        unchecked = {CHECKS_METRIC} if CHECKS_METRIC in self.component.scoring.metrics and not case.checks else set()
         return frozenset(metrics.keys() | unchecked)
 
 
@@ -469,7 +470,7 @@ class RunScorer:
             if failure is None:
                 scores[index] = wait_for(self._scored[case_id, text])
             else:
-                scores[index] = unparseable(self._component, self._cases[case_id], failure)
+                scores[index] = unparseable(self._component.scoring.metrics, self._cases[case_id], failure)
         return scores
 
     def take(self, judged: Mapping[tuple[str, str], CheckScores]) -> None:
@@ -525,7 +526,7 @@ class RunScorer:
     def _case_scores(self) -> Iterator[CaseScore]:
         pending: deque[tuple[Case, CaseOutputs, Agreement | Future[Agreement]]] = deque()
         for case in self._cases.values():
-            outputs = CaseOutputs(self._component.plan)
+            outputs = CaseOutputs(self._component.scoring.plan)
             for index, scored in self.by_replicate(case.id).items():
                 outputs.add(self._texts[case.id][index], scored.canonical if scored.outcome == SCORED else None)
                 call = Call(case.id, index)
@@ -563,7 +564,7 @@ class RunScorer:
             outcomes=tuple(self._failed.get(Call(case.id, index)) or outcomes.get(index, NOT_RUN) for index in planned),
             metrics={
                 name: tuple(by_replicate[index].metrics[name] if index in by_replicate else None for index in planned)
-                for name in self._component.metrics
+                for name in self._component.scoring.metrics
             },
             fields=fields
             | {path: FieldCounts(right=counts[True], wrong=counts[False]) for path, counts in passed.items()},

@@ -307,7 +307,7 @@ def _reason_unmeasured(recorded: RecordedComponent, runs: Sequence[Row]) -> tupl
     try:
         find_cases(component)
     except (errors.FixtureError, errors.NotEvaluatedError):
-        return f"no fixtures: fixtures/{component.case_files.fixtures} has no cases", False
+        return f"no fixtures: fixtures/{component.files.cases.fixtures} has no cases", False
     if any(row.usable is not None for row in runs):
         return f"{component.version} could not be measured: too few outputs could be read", True
     never = f"not evaluated yet; {Reader().command('evaluate', component.name)} records its first run"
@@ -318,7 +318,7 @@ def _run_rows(recorded: RecordedComponent) -> list[Row]:
     """Return the rows of the runs on the leaderboard, then those of runs that are recorded on other branches."""
     component, archive = recorded.component, recorded.archive
     run_ids = {entry.run_id for entry in archive.entries}  # the archive skips versions that are not semver
-    board = load_leaderboard(component.leaderboard_path, component.name, component.formerly)
+    board = load_leaderboard(component.leaderboard_path, component.name, component.files.formerly)
     rows = [row for row in board.runs if row.run_id in run_ids]
     here = {row.run_id for row in rows}
     return [*rows, *(archive.record(entry).row() for entry in archive.entries if entry.run_id not in here)]

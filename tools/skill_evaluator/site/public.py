@@ -40,10 +40,10 @@ class PublicNames:
     """
 
     def __init__(self, component: Component) -> None:
-        schema_paths = {} if component.schema is None else schema_places(component.schema)
-        plan = component.plan
-        checks = {check.id for check in component.checks}  # the id of a case's check may quote its ground truth
-        of_cases = [dict(check) for _, _, row in component.case_files.rows.rows for check in row.get("checks") or ()]
+        schema_paths = {} if component.contract.schema is None else schema_places(component.contract.schema)
+        plan = component.scoring.plan
+        checks = {check.id for check in component.scoring.checks}  # the id of a case's check may quote its ground truth
+        of_cases = [dict(check) for _, _, row in component.files.cases.rows.rows for check in row.get("checks") or ()]
         checks |= {name for check in of_cases if (name := check.pop("id", None)) and check_of(check).id not in name}
         self._paths = {"", WHOLE, *schema_paths, *plan.leaves, *plan.arrays, *plan.declared, *map(check_path, checks)}
         self._labels = {
@@ -54,7 +54,7 @@ class PublicNames:
             }
             for path, place in schema_paths.items()
         }
-        self._choices = component.schema is None  # labels of a multiple-choice question are its options
+        self._choices = component.contract.schema is None  # labels of a multiple-choice question are its options
 
     def status(self, status: ComponentStatus) -> ComponentStatus:
         """Return the status of a component without private names, because such names may quote outputs."""

@@ -172,7 +172,7 @@ def read_pairs(
     if request.baseline is not None:
         baseline, baseline_reasons = outputs_of_run(find_run(request.baseline, request.components))
     else:
-        baseline, baseline_reasons = pinned_of_model(component.folder, component.name, candidate.model_id), {}
+        baseline, baseline_reasons = pinned_of_model(component.files.folder, component.name, candidate.model_id), {}
     pairs, left_out = _pairs_of_runs(component, load_cases(component), baseline, candidate, unanswered)
     for case_id, reason in baseline_reasons.items():
         left_out[case_id] = reason if reason == NOT_APPLICABLE else f"baseline: {reason}"
@@ -281,7 +281,7 @@ def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> Pi
             outputs_to_pin[case.id] = run.outputs[case.id]
     if not outputs_to_pin:
         raise JudgeError(f"{folder} has none of the selected cases of component '{component.name}'; pin a newer run")
-    path = pinned_folder(component.folder) / f"{slug(run.model_id)}.json"
+    path = pinned_folder(component.files.folder) / f"{slug(run.model_id)}.json"
     pinned = run.model_copy(update={"outputs": outputs_to_pin})
     replace_text(path, json_text(pinned.model_dump(mode="json")))
     return PinReport(**run.model_dump(exclude={"outputs"}), path=path.as_posix(), cases=list(outputs_to_pin))

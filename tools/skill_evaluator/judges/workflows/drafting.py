@@ -274,9 +274,10 @@ def _killed_run(session: JudgeSession, task: JudgeTask) -> Path | None:
 def _task(component: Component, existing: Sequence[Case], request: requests.CasesDraftRequest) -> JudgeTask:
     taken = {case.id for case in existing}
     free = (name for number in range(1, 10_000) if (name := f"draft-{number:02}") not in taken)
-    schema = "" if component.schema is None else json.dumps(component.schema, indent=2, ensure_ascii=False)
+    schema = component.contract.schema
+    schema_text = "" if schema is None else json.dumps(schema, indent=2, ensure_ascii=False)
     shown = "\n".join(_inputs_of(case)[:_MAX_EXAMPLE] for case in existing[:_MAX_EXAMPLES])
-    texts = {"prompt": component.prompt.text, "schema": schema, "cases": shown}
+    texts = {"prompt": component.prompt.text, "schema": schema_text, "cases": shown}
     truth = "the output text" if component.output == "text" else "the output, as JSON"
     form = Form({}, {"inputs": dict.fromkeys(component.prompt.inputs, "…"), "ground_truth": truth})
     prompt, whole = load_prompt("cases"), digest(canonical_json(texts))

@@ -25,7 +25,7 @@ from skill_evaluator.library.sources.tree import (
     stable_id,
     unique_name,
 )
-from skill_evaluator.library.tables import CaseRows, Row
+from skill_evaluator.library.tables import CaseRows, TableRow
 from skill_evaluator.text import listed
 
 _FILE = re.compile(r"(.*?)[._]prompt\.ya?ml", re.DOTALL)  # GitHub's own examples are named sample_prompt.yml
@@ -132,7 +132,7 @@ def _read(tree: FileTree, path: str) -> SourceComponent:
         raise ComponentError(f"{location} has {len(tests):,} tests × {len(rules):,} evaluators; split the file")
     test_rules = [rule for rule in rules if "{{" in rule.text]
     lines = yaml_lines(text) if tests else {}
-    rows: list[tuple[str, int, Row]] = []
+    rows: list[tuple[str, int, TableRow]] = []
     unfilled: list[str] = []
     ids: set[str] = set()
     for number, test in enumerate(tests, 1):

@@ -114,10 +114,6 @@ class _Configuration:
         text = self.tree.read(path)
         return _parsed(path, text, self.tree.where / path) if path.endswith(_STRUCTURES) else text.strip()
 
-    def _loaded(self, value: Any) -> Any:
-        is_file = isinstance(value, str) and value.startswith("file://")
-        return self._content(self._files_named(value)[0]) if is_file else value
-
     def prompts(self) -> list[_WrittenPrompt]:
         prompts: list[_WrittenPrompt] = []
         for item in as_list(self.content.get("prompts")) or [None]:
@@ -239,7 +235,9 @@ class _Configuration:
             raise ValueError("Skill Evaluator has no such check")
         if used := [key for key in ("transform", "rubricPrompt", "config") if key in declared]:
             raise ValueError(f"its `{used[0]}` has no counterpart here")
-        value = self._loaded(declared.get("value"))
+        value = declared.get("value")
+        if isinstance(value, str) and value.startswith("file://"):
+            value = self._content(self._files_named(value)[0])
         value = [_rendered(item, texts) for item in value] if isinstance(value, list) else _rendered(value, texts)
         schema = None
         if name.endswith("-json") and value:

@@ -26,7 +26,7 @@ from skill_evaluator.library.sources.tree import (
     stable_id,
     unique_name,
 )
-from skill_evaluator.library.tables import CaseRows, Row
+from skill_evaluator.library.tables import CaseRows, TableRow
 from skill_evaluator.repository import within
 from skill_evaluator.text import listed
 
@@ -163,7 +163,7 @@ def _not_sent(tree: FileTree, folder: str) -> Iterator[str]:
 @dataclass(slots=True, kw_only=True)
 class _Cases:
     reason: str = ""
-    rows: list[tuple[str, int, Row]] = field(default_factory=list)
+    rows: list[tuple[str, int, TableRow]] = field(default_factory=list)
     skipped: SkipCollector = field(default_factory=SkipCollector)
     ids: Counter[str] = field(default_factory=Counter)
 
@@ -190,7 +190,7 @@ class _Cases:
             return start + own_id
         return unique_name(start + (stable_id(prompt, prompt) if isinstance(prompt, str) else str(number)), self.ids)
 
-    def add(self, case_id: str, number: int, row: Row) -> None:
+    def add(self, case_id: str, number: int, row: TableRow) -> None:
         self.ids[case_id] += 1
         if self.ids[case_id] > 1:
             self.skipped["eval", "an earlier eval has its id"].append(case_id)
@@ -357,7 +357,7 @@ def _add_queries(cases: _Cases, path: str, rows: list[Any], owner: str | None, n
             cases.add(case_id, number, {"document": query, "checks": [{"json": {"at": "/skill", **check}}]})
 
 
-def _expected_skill(row: Row, owner: str | None, names: Mapping[str, str], *, of_all: bool) -> dict[str, Any]:
+def _expected_skill(row: TableRow, owner: str | None, names: Mapping[str, str], *, of_all: bool) -> dict[str, Any]:
     """Return the check of an output against the skill that `row` expects. Raise ValueError if that skill is unknown.
 
     `owner` is the skill that the file tests. If `of_all`, a row that names no skill expects null.

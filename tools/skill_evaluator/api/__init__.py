@@ -164,7 +164,9 @@ class Library:
         Returns:
             The finished runs with interleaved baselines, the verdict on the new version and the ranking of its models.
         """
-        return evaluate_and_report(request_of(EvaluationRequest, locals()), watch or no_progress)
+        planned = None if invocation is None else {"invocation": invocation}
+        request = request_of(EvaluationRequest, {**locals(), "planned": planned})
+        return evaluate_and_report(request, watch or no_progress)
 
     def try_(
         self,

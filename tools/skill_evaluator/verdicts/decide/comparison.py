@@ -53,7 +53,7 @@ from skill_evaluator.verdicts.decide.rules import (
     limited_verdict,
     measure_verdict,
     model_verdict,
-    verdict_on,
+    tested_verdict,
 )
 
 Results = Sequence[MeasureResult]
@@ -465,7 +465,7 @@ def _changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[
             difference=round(effect.difference, 6),
             ci95=_rounded(effect.ci95),
             q=round(q, 6),
-            verdict=verdict_on(compared, measure, q, rules, rules.alpha * ACCEPTED_SHARE),
+            verdict=tested_verdict(compared, measure, q, rules, rules.alpha * ACCEPTED_SHARE),
         )
         if index not in changes or change.difference < changes[index].difference:
             changes[index] = change
@@ -479,7 +479,7 @@ def _failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
         compared = measure_pair(replace(pair, candidate=run, candidate_again=runs[:count]))
         for measure in filter(rules.is_critical, compared.measured):
             q = None if measure.effect is None else min(1.0, measure.effect.p * models)
-            if verdict_on(compared, measure, q, rules, rules.level(measure)) == "regressed":
+            if tested_verdict(compared, measure, q, rules, rules.level(measure)) == "regressed":
                 return run.run_id
     return None
 
@@ -487,7 +487,7 @@ def _failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
 def _model(compared: Compared, since_accepted: SinceAccepted | None, rules: VerdictRules, models: int) -> ModelVerdict:
     pair, common = compared.pair, compared.common
     covered = compared.coverage >= rules.required_coverage
-    results = [_result(measure, compared, rules, models if covered else None) for measure in compared.measured]
+    results = [_result(measure, compared, rules, models, covered=covered) for measure in compared.measured]
     amounts = amount_results(compared, rules, covered=covered)
     verdict: VerdictName = "incomparable"
     if common.cases and not common.barriers:
@@ -535,24 +535,22 @@ def _deciding_judge(compared: Compared, results: Results, verdict: VerdictName) 
     return None if verdict == "regressed" and suffices else compared.judge
 
 
-def _result(measure: Measure, compared: Compared, rules: VerdictRules, models: int | None) -> MeasureResult:
-    """Build the result of a measure. `models` is the number of compared models, or None if the coverage is too low.
+def _result(measure: Measure, compared: Compared, rules: VerdictRules, models: int, *, covered: bool) -> MeasureResult:
+    """Build the result of a measure. `models` is the number of compared models.
 
-    If the coverage is too low, the measure is *inconclusive*.
+    If the coverage is too low (`covered` is false), the measure is *inconclusive*.
     """
     effect, pair, (q, family) = measure.effect, compared.pair, compared.tests.get(measure, (None, 1))
     level, tolerance, harm = rules.level(measure), rules.tolerance(measure), rules.policy.harm
     is_tested, is_field = measure.kind != "reproducibility", measure.kind == "field"
     difference = measure.after.mean - measure.before.mean
-    lost = is_tested and models is not None and has_collapsed(measure, models) and difference < -tolerance
+    lost = is_tested and covered and has_collapsed(measure, models) and difference < -tolerance
     collapsed = lost or (rules.is_critical(measure) and is_harmed_everywhere(measure, max(harm, tolerance)))
-    verdict: VerdictName | None = None
-    if is_tested:
-        verdict = "inconclusive"
-        if models is not None:
-            tested = "regressed" if collapsed else measure_verdict(effect, q, tolerance, level, rules.alpha)
-            verdict = limited_verdict(tested, compared, measure, rules)
-    harmed = is_field and models is not None and (lost or (q is not None and q <= level)) and difference < -harm
+    verdict: VerdictName | None = "inconclusive" if is_tested else None
+    if is_tested and covered:
+        tested = "regressed" if collapsed else measure_verdict(effect, q, tolerance, level, rules.alpha)
+        verdict = limited_verdict(tested, compared, measure, rules)
+    harmed = is_field and covered and (lost or (q is not None and q <= level)) and difference < -harm
     return MeasureResult(
         metric=measure.name,
         kind=measure.kind,

@@ -114,7 +114,9 @@ def rules_for(settings: Settings, candidate: Record) -> VerdictRules:
     )
 
 
-def verdict_on(compared: Compared, measure: Measure, q: float | None, rules: VerdictRules, level: float) -> VerdictName:
+def tested_verdict(
+    compared: Compared, measure: Measure, q: float | None, rules: VerdictRules, level: float
+) -> VerdictName:
     """Return the verdict of a measure's test. If the scores do not support the verdict, return *inconclusive*."""
     verdict = measure_verdict(measure.effect, q, rules.tolerance(measure), level, rules.alpha)
     return limited_verdict(verdict, compared, measure, rules)

@@ -163,7 +163,7 @@ class RecordedComponent:
         """
         self._refuse_incomplete(runs)
         shipped = ranking = ranking or self.ranking(runs)
-        history, versions = self.history(runs), {model.skill_version for model in ranking.models}
+        history, versions = self.history(runs), {model.run.skill_version for model in ranking.models}
         if history.to_ship not in {"", *versions}:
             of_version, _ = selection.choose_candidates(runs, history.to_ship)
             shipped = self.ranking_of(list(map(self.archive.record, of_version)))

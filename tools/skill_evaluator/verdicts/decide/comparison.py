@@ -32,7 +32,9 @@ from skill_evaluator.verdicts.decide.results import (
     ComparisonResult,
     Fall,
     MeasureResult,
+    MeasureTest,
     ModelVerdict,
+    Profiles,
     RunSummary,
     SinceAccepted,
     calibration_words,
@@ -338,11 +340,11 @@ def _reasons_of_measures(results: Results, rules: VerdictRules) -> Iterator[str]
     for result in results:
         if result.verdict == "regressed":
             yield _moved(result, "fell")
-    fell = [result for result in results if result.q is not None and (result.difference or 0.0) < 0.0]
+    fell = [result for result in results if result.test.q is not None and (result.difference or 0.0) < 0.0]
     for result in fell:
-        if result.verdict == "unchanged" and (result.q or 0.0) <= rules.alpha:
+        if result.verdict == "unchanged" and (result.test.q or 0.0) <= rules.alpha:
             yield f"{_moved(result, 'fell')} significantly, but by no more than the tolerated {result.tolerance:g}"
-    far = [one for one in fell if (one.p or 0.0) <= rules.alpha / 2 and (one.difference or 0.0) < -one.tolerance]
+    far = [one for one in fell if (one.test.p or 0.0) <= rules.alpha / 2 and (one.difference or 0.0) < -one.tolerance]
     if names := [one.metric for one in far if one.verdict == "inconclusive"]:
         yield f"{listed(names)} fell, but not significantly among all measures"
     critical = [result for result in results if result.tier == "critical"]
@@ -353,7 +355,7 @@ def _reasons_of_measures(results: Results, rules: VerdictRules) -> Iterator[str]
 
 def _is_of_one_case(results: Results) -> bool:
     accuracy = [result for result in results if result.kind == "accuracy"]
-    return bool(accuracy) and all(result.p is None for result in accuracy)
+    return bool(accuracy) and all(result.test.p is None for result in accuracy)
 
 
 def _more_than_one_case(pair: Pair) -> str:
@@ -551,6 +553,18 @@ def _result(measure: Measure, compared: Compared, rules: VerdictRules, models: i
         tested = "regressed" if collapsed else measure_verdict(effect, q, tolerance, level, rules.alpha)
         verdict = limited_verdict(tested, compared, measure, rules)
     harmed = is_field and covered and (lost or (q is not None and q <= level)) and difference < -harm
+    test = MeasureTest(
+        ci95=None if effect is None else _rounded(effect.ci95),
+        p=round(effect.p, 6) if effect is not None and is_tested else None,
+        q=rounded(q),
+        n=0 if effect is None else effect.n,
+        n_cases=len(measure.case_ids),
+        detectable_drop=rounded(effect.detectable(level / family)) if effect and is_tested else None,
+    )
+    profiles = Profiles(
+        profile_before=profile_of(pair.baseline, measure.name) if is_field and pair.baseline else None,
+        profile_after=profile_of(pair.candidate, measure.name) if is_field else None,
+    )
     return MeasureResult(
         metric=measure.name,
         kind=measure.kind,
@@ -559,17 +573,11 @@ def _result(measure: Measure, compared: Compared, rules: VerdictRules, models: i
         baseline=round(measure.before.mean, 6),
         candidate=round(measure.after.mean, 6),
         difference=round(difference, 6),
-        ci95=None if effect is None else _rounded(effect.ci95),
-        p=round(effect.p, 6) if effect is not None and is_tested else None,
-        q=rounded(q),
-        n=0 if effect is None else effect.n,
-        n_cases=len(measure.case_ids),
-        detectable_drop=rounded(effect.detectable(level / family)) if effect and is_tested else None,
+        test=test,
         verdict=verdict,
         harmed=harmed and judged_verdict("regressed", measure, pair, harm) == "regressed",
         missing=measure.missing,
-        profile_before=profile_of(pair.baseline, measure.name) if is_field and pair.baseline else None,
-        profile_after=profile_of(pair.candidate, measure.name) if is_field else None,
+        profiles=profiles,
     )
 
 

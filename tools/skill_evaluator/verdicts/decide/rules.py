@@ -15,7 +15,14 @@ from skill_evaluator.records.summaries import MIN_LABELS
 from skill_evaluator.stats import ROUNDING, rounded
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.measuring import FREE, Compared, Effect, Measure
-from skill_evaluator.verdicts.decide.results import AMOUNT_NAMES, AmountResult, ComparisonResult, Missing, crosses
+from skill_evaluator.verdicts.decide.results import (
+    AMOUNT_NAMES,
+    AmountResult,
+    AmountTest,
+    ComparisonResult,
+    Missing,
+    crosses,
+)
 
 MOSTLY = 0.9  # share of outputs that must be right before, and wrong after, for a lost measure
 _MAX_LEFT = 0.5  # share of a lost measure's outputs that may still be right, if cases and replicates suffice
@@ -288,9 +295,11 @@ def _amount_result(measure: Measure, q: float | None, rules: VerdictRules, *, co
         baseline=rounded(before, 9),
         candidate=rounded(after, 9),
         change=_relative(increase),
-        ci95=None if effect is None else (_relative(-effect.ci95[1]), _relative(-effect.ci95[0])),
-        q=rounded(q),
-        n_cases=len(measure.case_ids),
+        test=AmountTest(
+            ci95=None if effect is None else (_relative(-effect.ci95[1]), _relative(-effect.ci95[0])),
+            q=rounded(q),
+            n_cases=len(measure.case_ids),
+        ),
         moved=moved,
         rose_most=measure.case_ids[int(np.argmax(increases))],
         verdict=None if tier == "advisory" else verdict,

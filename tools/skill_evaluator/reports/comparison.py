@@ -202,15 +202,14 @@ def _model_notes(model: ModelVerdict) -> Iterator[str]:
 
 
 def _amount_notes(amounts: Sequence[results.AmountResult]) -> Iterator[str]:
-    names = results.AMOUNT_NAMES
     for amount in amounts:
         if amount.change is not None:
             low, high = amount.test.ci95 or (0.0, 0.0)
             between = display.interval(
                 (low + 1, high + 1), amount.test.n_cases, lambda ratio: display.times(ratio or 0.0)
             )
-            yield f"{names[amount.amount]} per output: {display.times(amount.change + 1)} (95 % interval: {between})"
-    unmeasured = by_key((amount.unmeasured, names[amount.amount]) for amount in amounts if amount.unmeasured)
+            yield f"{amount.name} per output: {display.times(amount.change + 1)} (95 % interval: {between})"
+    unmeasured = by_key((amount.unmeasured, amount.name) for amount in amounts if amount.unmeasured)
     yield from (f"not measured: {listed(named)}, because {reason}" for reason, named in unmeasured.items())
 
 

@@ -281,11 +281,7 @@ class RecordedComponent:
     def compare(
         self, pairs: Sequence[Pair], hidden: Sequence[Pair] = (), left_out: Mapping[str, str] | None = None
     ) -> ComparisonResult:
-        """Compare pairs under the policy of the settings.
-
-        The pairs in `hidden` get no verdict, but count in the correction for multiple tests. `left_out` has the reason
-        why a model is skipped, by model id.
-        """
+        """Compare pairs by `compare_records` under the policy of the settings."""
         result = compare_records(pairs, rules_for(self.settings, pairs[0].candidate), left_out, hidden)
         return result.model_copy(update={"accepted": self.accepted_version})
 

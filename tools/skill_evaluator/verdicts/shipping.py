@@ -248,16 +248,17 @@ def rank_models(
         cost, score = costs[name], scores[name]
         others = [other for other in names if (costs[other], scores[other]) != (cost, score)]
         is_beaten = any(costs[other] <= cost and scores[other] >= score for other in others)
-        row = RankedModel(
-            place=1 + sum(scores[other] > score for other in names),
-            model_id=name,
-            like_best=name not in worse,
-            run=measured[name],
-            verdict=verdicts.get(name),
-            prompt_adds=added.get(name),
-            frontier=None if cost == math.inf else not is_beaten,
+        rows.append(
+            RankedModel(
+                place=1 + sum(scores[other] > score for other in names),
+                model_id=name,
+                like_best=name not in worse,
+                run=measured[name],
+                verdict=verdicts.get(name),
+                prompt_adds=added.get(name),
+                frontier=None if cost == math.inf else not is_beaten,
+            )
         )
-        rows.append(row)
     return ModelRanking(
         skill=skill,
         metric=metric,
@@ -349,8 +350,8 @@ def _contrasts(models: Sequence[Pair], rules: VerdictRules) -> list[Contrast]:
     results = compare_records(list(map(comparability.mark_concurrent, pairs)), rules, fields=False).models
     primaries = [_primary(result, rules.primary_metric) for result in results]
     # two-sided, because the scores also select which model is lower
-    ps = [None if primary is None else primary.test.p for primary in primaries]
-    q_values = holm([1.0 if p is None else min(1.0, 2 * p) for p in ps])
+    p_values = [None if primary is None else primary.test.p for primary in primaries]
+    q_values = holm([1.0 if p is None else min(1.0, 2 * p) for p in p_values])
     contrasts = []
     for (higher, lower), result, primary, q in zip(couples, results, primaries, q_values, strict=True):
         names = {"higher": higher.candidate.model_id, "lower": lower.candidate.model_id}
@@ -588,10 +589,7 @@ def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
 
 
 def _unchanged_runs(versions: Sequence[Pair], steps: Mapping[str, Step]) -> list[Record]:
-    """Return the runs of the newest version and of the versions before it with unchanged scores, oldest first.
-
-    For example, if 1.1.0 improved, and 1.2.0 and 1.3.0 are *unchanged*, return the runs of these three versions.
-    """
+    """Return the runs of the newest version and of the versions before it with unchanged scores, oldest first."""
     runs = dict[str, Record]()
     for pair in reversed(versions):
         runs |= {run.run_id: run for run in (pair.candidate, *pair.candidate_again)}

@@ -553,18 +553,6 @@ def _result(measure: Measure, compared: Compared, rules: VerdictRules, models: i
         tested = "regressed" if collapsed else measure_verdict(effect, q, tolerance, level, rules.alpha)
         verdict = limited_verdict(tested, compared, measure, rules)
     harmed = is_field and covered and (lost or (q is not None and q <= level)) and difference < -harm
-    test = MeasureTest(
-        ci95=None if effect is None else _rounded(effect.ci95),
-        p=round(effect.p, 6) if effect is not None and is_tested else None,
-        q=rounded(q),
-        n=0 if effect is None else effect.n,
-        n_cases=len(measure.case_ids),
-        detectable_drop=rounded(effect.detectable(level / family)) if effect and is_tested else None,
-    )
-    profiles = Profiles(
-        profile_before=profile_of(pair.baseline, measure.name) if is_field and pair.baseline else None,
-        profile_after=profile_of(pair.candidate, measure.name) if is_field else None,
-    )
     return MeasureResult(
         metric=measure.name,
         kind=measure.kind,
@@ -573,11 +561,21 @@ def _result(measure: Measure, compared: Compared, rules: VerdictRules, models: i
         baseline=round(measure.before.mean, 6),
         candidate=round(measure.after.mean, 6),
         difference=round(difference, 6),
-        test=test,
+        test=MeasureTest(
+            ci95=None if effect is None else _rounded(effect.ci95),
+            p=round(effect.p, 6) if effect is not None and is_tested else None,
+            q=rounded(q),
+            n=0 if effect is None else effect.n,
+            n_cases=len(measure.case_ids),
+            detectable_drop=rounded(effect.detectable(level / family)) if effect and is_tested else None,
+        ),
         verdict=verdict,
         harmed=harmed and judged_verdict("regressed", measure, pair, harm) == "regressed",
         missing=measure.missing,
-        profiles=profiles,
+        profiles=Profiles(
+            profile_before=profile_of(pair.baseline, measure.name) if is_field and pair.baseline else None,
+            profile_after=profile_of(pair.candidate, measure.name) if is_field else None,
+        ),
     )
 
 

@@ -189,9 +189,6 @@ class MeasureResult(NestingModel):
     profiles: Profiles = inlined("profiles")
 
 
-AMOUNT_NAMES = {"output_tokens": "output tokens", "cost_usd": "cost", "latency_s": "latency"}
-
-
 class AmountTest(FrozenModel):
     """The test of an amount's change."""
 
@@ -219,15 +216,20 @@ class AmountResult(NestingModel):
     verdict: VerdictName | None = None  # None: advisory
     unmeasured: str = ""  # reason why there are no figures
 
+    @property
+    def name(self) -> str:
+        """The amount in words: output tokens, cost or latency."""
+        return {"output_tokens": "output tokens", "cost_usd": "cost", "latency_s": "latency"}[self.amount]
+
     def change_text(self, calls: int = 1) -> str:
         """Format the change, such as `cost $0.10 → $0.20 a run (× 2)`. A run has `calls` calls."""
         before, after = self.baseline or 0.0, self.candidate or 0.0
         ratio = times(after / before) if before else "–"
         if self.amount == "output_tokens":
-            return f"output tokens {count(before)} → {count(after)} a call ({ratio})"
+            return f"{self.name} {count(before)} → {count(after)} a call ({ratio})"
         if self.amount == "latency_s":
-            return f"latency {seconds(before)} → {seconds(after)} a call ({ratio})"
-        return f"cost ${amount(before * calls)} → ${amount(after * calls)} a run ({ratio})"
+            return f"{self.name} {seconds(before)} → {seconds(after)} a call ({ratio})"
+        return f"{self.name} ${amount(before * calls)} → ${amount(after * calls)} a run ({ratio})"
 
 
 class CaseChange(FrozenModel):
@@ -330,10 +332,10 @@ class RunSummary(NestingModel):
         return cls.view(
             record,
             calls=RunCalls.view(record),
-            cost=RunCost(
+            cost=RunCost.view(
+                record.cost,
                 input_tokens=tokens.input,
                 output_tokens=tokens.output,
-                cost_usd=record.cost.cost_usd,
                 hit_rate=tokens.hit_rate,
                 latency_p50_s=latency.p50,
                 latency_p95_s=latency.p95,

@@ -15,14 +15,7 @@ from skill_evaluator.records.summaries import MIN_LABELS
 from skill_evaluator.stats import ROUNDING, rounded
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.measuring import FREE, Compared, Effect, Measure
-from skill_evaluator.verdicts.decide.results import (
-    AMOUNT_NAMES,
-    AmountResult,
-    AmountTest,
-    ComparisonResult,
-    Missing,
-    crosses,
-)
+from skill_evaluator.verdicts.decide.results import AmountResult, AmountTest, ComparisonResult, Missing, crosses
 
 MOSTLY = 0.9  # share of outputs that must be right before, and wrong after, for a lost measure
 _MAX_LEFT = 0.5  # share of a lost measure's outputs that may still be right, if cases and replicates suffice
@@ -314,11 +307,11 @@ def _relative(log_ratio: float) -> float:
 def amount_reasons(amounts: Iterable[AmountResult], calls: int) -> Iterator[str]:
     """Yield the reasons for a verdict from output tokens, cost and latency. Costs are per run of `calls` calls."""
     for result in amounts:
-        name, tolerated = AMOUNT_NAMES[result.amount], f"{result.tolerance:.0%}"
+        tolerated = f"{result.tolerance:.0%}"
         if result.verdict == "regressed":
             increase = f"more than the tolerated increase of {tolerated}, most in case {result.rose_most}"
             yield f"{result.change_text(calls)}: {increase}"
         elif result.verdict is not None and result.unmeasured:
-            yield f"{name} is not measured: {result.unmeasured}"
+            yield f"{result.name} is not measured: {result.unmeasured}"
         elif result.tier == "critical" and result.verdict == "inconclusive":
-            yield f"{name}: an increase of more than {tolerated} is not ruled out; more cases would decide it"
+            yield f"{result.name}: an increase of more than {tolerated} is not ruled out; more cases would decide it"

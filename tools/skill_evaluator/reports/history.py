@@ -12,6 +12,7 @@ from skill_evaluator.reports.summary import Reader
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.comparability import STALE_DAYS
+from skill_evaluator.verdicts.decide.results import joined_falls
 from skill_evaluator.verdicts.shipping import History, ModelRanking, Point, PromptEffect, Step
 from skill_evaluator.verdicts.sizing import can_show
 
@@ -79,8 +80,9 @@ def _flaky_lines(history: History) -> Iterator[str]:
 
 def _step_words(metric: str, point: Point, step: Step, *, is_open: bool) -> str:
     change = f"{signed(step.difference)} ({interval(step.ci95, point.n_cases, signed)}, q {probability(step.q)})"
-    is_shown = step.main_reason.startswith(tuple(f"{metric} {verb} " for verb in ("fell", "rose")))
-    reason = "" if is_open or is_shown else f"; {step.main_reason}"
+    main_reason = joined_falls(step.falls) or next(iter(step.reasons), "")
+    is_shown = main_reason.startswith(tuple(f"{metric} {verb} " for verb in ("fell", "rose")))
+    reason = "" if is_open or is_shown else f"; {main_reason}"
     if step.fell_most and step.fell_most not in reason:
         reason += f"; fell most: {step.fell_most}"
     mark, since = summary.MARKS[step.verdict], step.since_accepted

@@ -20,14 +20,7 @@ from skill_evaluator.verdicts.decide import comparability
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.measuring import holm, measures
-from skill_evaluator.verdicts.decide.results import (
-    Fall,
-    MeasureResult,
-    ModelVerdict,
-    SinceAccepted,
-    joined_falls,
-    per_1000,
-)
+from skill_evaluator.verdicts.decide.results import Fall, MeasureResult, ModelVerdict, SinceAccepted, per_1000
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST, VerdictRules, component_verdict
 
 
@@ -412,11 +405,6 @@ class Step(FrozenModel):
     fell_most: str = Field(default="", exclude_if=lambda text: not text)
     since_accepted: SinceAccepted | None = None
     regressed_since: bool = Field(default=False, exclude=True)
-
-    @property
-    def main_reason(self) -> str:
-        """The lost fields as text. If no field is lost, the first reason for the verdict, or "" without a reason."""
-        return joined_falls(self.falls) or next(iter(self.reasons), "")
 
     @classmethod
     def of(cls, model: ModelVerdict, primary_metric: str) -> "Step":

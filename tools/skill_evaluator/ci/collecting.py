@@ -213,15 +213,16 @@ def _verdicts(
     If `is_drift`, compare the runs with earlier runs of the same prompt instead.
     """
 
-    def verdict_on(skill: str, final: Sequence[Record]) -> ComparisonResult | None:
+    def compare_component(skill: str, final: Sequence[Record]) -> ComparisonResult | None:
         component, settings = request.component(skill), request.configuration.settings
-        recorded = RecordedComponent(component=component, archive=request.archive(component), settings=settings)
+        archive = request.archive(component).with_records(final)
+        recorded = RecordedComponent(component=component, archive=archive, settings=settings)
         verdict = recorded.drift_of(final) if is_drift else recorded.verdict_on(final)
         return verdict and verdict.model_copy(update={"ship": recorded.ship_words()})
 
     verdicts, undecided = [], {}
     for skill, final in by_key((record.skill, record) for record in records if record.is_final).items():
-        verdict = result_or_error(skill, partial(verdict_on, skill, final))
+        verdict = result_or_error(skill, partial(compare_component, skill, final))
         if isinstance(verdict, SkillEvaluatorError):
             undecided[skill] = verdict
         elif verdict is not None:

@@ -404,7 +404,7 @@ class Outcome(FrozenModel):
         is_missing = not self.dry_run and any(run.status == "missing" for run in self.runs)
         return code or (EXIT_INCOMPLETE if self.faults or is_missing else EXIT_OK)
 
-    def verdict_on(self, run: RunOutcome) -> str | None:
+    def verdict_text(self, run: RunOutcome) -> str | None:
         """Return the verdict on a run ("moved" or "no drift" for a drift plan), or None if it was not compared."""
         drift = next(filter(None, (result.on_run(run.run_id) for result in self.drift)), None)
         if drift is not None:

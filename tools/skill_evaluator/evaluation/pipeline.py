@@ -228,8 +228,6 @@ def _save(
 def _compare(
     finished: Sequence[Finished], problems: Sequence[SkillEvaluatorError], runs: Sequence[ComponentRun], inputs: Inputs
 ) -> EvaluationResult:
-    recorded = inputs.recorded()
-    archive = recorded.archive
     final = {each.record.run_id: each for each in finished if each.record.is_final}
     reruns_failed = any(run.manifest.reruns_failing for run in runs)  # --failing needs both versions
     judged = [
@@ -238,16 +236,18 @@ def _compare(
         if each.record.shard is None and each.run.manifest.role is None
         if not reruns_failed or each.record.beside in final
     ]
-    archive.add(each.record for each in finished if each.run.manifest.role == "baseline")
+    baselines = [each.record for each in finished if each.run.manifest.role == "baseline"]
+    partial = {run.manifest.run_id for run in runs if not run.manifest.whole}
+    recorded = inputs.recorded().with_records([*baselines, *(one for one in judged if one.run_id not in partial)])
     verdict, ranking = None, None
     if judged:
-        partial = {run.manifest.run_id for run in runs if not run.manifest.whole}
         verdict = recorded.verdict_on(judged, partial, asked_again=reruns_failed)
     ranked = [record for record in judged if record.complete]
     if not (inputs.request.cases or reruns_failed) and len({record.model_id for record in ranked}) == len(ranked) > 1:
+        recorded = recorded.with_records(ranked)
         ranking = recorded.ranking_of(ranked, verdict)
-        if runs_of_versions(archive.entries) and not any(record.draft for record in ranked):
-            ranking = recorded.with_advice(archive.entries, ranking)[1]
+        if runs_of_versions(recorded.archive.entries) and not any(record.draft for record in ranked):
+            ranking = recorded.with_advice(recorded.archive.entries, ranking)[1]
     if verdict is not None and not all(record.draft for record in judged):
         ship = ranking.advice.sentence if ranking and ranking.advice.version else recorded.ship_words()
         verdict = verdict.model_copy(update={"ship": ship})
@@ -258,7 +258,7 @@ def _compare(
         runs=runs,
         finished=finished,
         problems=problems,
-        archive=archive,
+        archive=recorded.archive,
         judged=judged,
         verdict=verdict,
         ranking=ranking,

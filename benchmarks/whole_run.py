@@ -48,12 +48,12 @@ def score_run(root: Path) -> None:
     from skill_evaluator.runner.journal import Manifest
     from skill_evaluator.runner.schedule import Call, Replicate
     from skill_evaluator.scoring.recording import Recorder
-    from skill_evaluator.scoring.scorer import Scorer, open_scores
+    from skill_evaluator.scoring.scorer import RunScorer, open_scorer
 
     component = load_component(root / "components", NAME, fixtures_dir=root / "fixtures")
     cases = load_cases(component)
-    with open_scores(component, cases, len(cases)) as scores:
-        scorer = Scorer(scores, scores.cases, REPLICATES)
+    with open_scorer(component, cases, len(cases)) as scores:
+        scorer = RunScorer(scores, scores.cases, REPLICATES)
         for case_id, texts in json.loads((root / ANSWERS).read_text()).items():
             for index, text in enumerate(texts):
                 scorer.add(Replicate(call=Call(case_id, index), completion=Completion(text=text)))

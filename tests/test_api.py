@@ -364,7 +364,7 @@ def test_arguments_of_a_method_are_options_of_its_request(methods: type) -> None
             options = {field.name for field in dataclasses.fields(requests.get(request, SiteBuild))}
             parameters = inspect.signature(method).parameters
             shared = [key for kind in get_args(get_type_hints(method).get("options")) for key in get_type_hints(kind)]
-            assert {*parameters, *shared} - options <= {"self", "watch", "on_problem", "options"}, name
+            assert {*parameters, *shared} - options <= {"self", "watch", "on_problem", "options", "invocation"}, name
 
 
 @pytest.fixture(scope="module")

@@ -63,7 +63,6 @@ IMPORTED_LATE = {  # heavy or optional libraries, and the modules that are impor
     "rapidfuzz",
     "re2",
     "importlib",
-    "skill_evaluator.providers.access",
     "skill_evaluator.providers.transport",
     "skill_evaluator.audit",
     "skill_evaluator.display.chart_style",

@@ -79,9 +79,9 @@ def _codes_of(command: str) -> set[str]:
 
 
 def test_help_of_a_command_begins_with_its_summary(library: Library) -> None:
-    for command in COMMANDS.values():
-        described = library.call(*command.name.split(), "--help").out.split("\n\n")[1].replace("\n", " ")
-        assert described.startswith(command.help), command.name
+    for name, (_, summary, _) in COMMANDS.items():
+        described = library.call(*name.split(), "--help").out.split("\n\n")[1].replace("\n", " ")
+        assert described.startswith(summary), name
 
 
 def test_usage_marks_an_argument_that_can_be_repeated(library: Library) -> None:

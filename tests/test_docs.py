@@ -11,8 +11,8 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from skill_evaluator.cli import COMMANDS, GROUPS, app_of, main
-from skill_evaluator.library.options import COMMON, RARE
+from skill_evaluator.cli import COMMANDS, GROUPS, function_of, main
+from skill_evaluator.library.options import COMMON, RARE, app_of
 
 from tests.support.api_reference import api_reference
 
@@ -83,13 +83,13 @@ def test_help_lists_the_usual_commands_first() -> None:
     lines = help_of().partition("Commands:\n")[2].splitlines()
     assert [line.split()[0] for line in lines[:5]] == ["evaluate", "try", "compare", "explain", "site"]
     whole = help_of("--all")
-    assert all(f"  {command.name} " in whole and command.help in whole for command in COMMANDS.values())
-    assert max(len(command.help) for command in COMMANDS.values()) <= 58  # which is one line
+    assert all(f"  {name} " in whole and text in whole for name, (_, text, _) in COMMANDS.items())
+    assert max(len(text) for _, text, _ in COMMANDS.values()) <= 58  # which is one line
 
 
 def options_of(command: str) -> list[tuple[str, str, str]]:
     """Return the name, help text and section of each option of a command."""
-    options = [each for each in app_of(command).assemble_argument_collection() if each.index is None]
+    options = [each for each in app_of(function_of(command)).assemble_argument_collection() if each.index is None]
     return [(each.name, str(each.parameter.help), each.parameter.group[0].name) for each in options]
 
 

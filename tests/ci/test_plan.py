@@ -16,7 +16,7 @@ from skill_evaluator.ci.plan import (
     read_plan,
 )
 from skill_evaluator.errors import PlanError
-from skill_evaluator.evaluation.runs import EvaluationRequest
+from skill_evaluator.evaluation.runs import EvaluationRequest, PlannedValues
 from skill_evaluator.files import json_text
 from skill_evaluator.library.config import Limits
 from skill_evaluator.library.versions import Problem
@@ -104,9 +104,10 @@ def test_request_of_a_planned_run_has_its_settings_and_resumes_it(tmp_path: Path
             7,
             "1/2",
         )
-        assert (found.max_cost, found.limits) == (0.25, limited["limits"])
-        assert (found.with_baseline, found.baseline_commit) == ((False, None) if baseline is None else (True, "c" * 40))
-        assert (found.invocation, found.resumed) == (PLAN.invocation, None)
+        commit = None if baseline is None else baseline.commit
+        planned = PlannedValues(invocation=PLAN.invocation, baseline_commit=commit, limits=run.limits)
+        assert (found.planned, found.max_cost, found.resumed) == (planned, 0.25, None)
+        assert found.with_baseline == (baseline is not None)
     folder = tmp_path / ENTRY.run_id(PLAN.invocation)
     folder.mkdir()
     (folder / "manifest.json").touch()

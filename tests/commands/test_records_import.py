@@ -164,6 +164,7 @@ def test_latency_of_promptfoo_is_read_in_milliseconds(tmp_path: Path) -> None:
         ("x.csv", f"case,score\n{'a' * 1001},1\n", "at case_id in x.csv:2"),
         ("x.csv", "case,replicate,score\na,0,1\na,0,1\n", "x.csv: replicate 0 of case 'a' occurs more than once"),
         ("x.csv", "case,score,cost_usd\na,1,-2\n", "at cost_usd in x.csv:2"),
+        ("x.jsonl", f'{{"case": "a", "score": 1, "input_tokens": {10**400}}}\n', "at input_tokens in x.jsonl:1"),
         ("x.jsonl", '{"case": "a", "scores": [1]}\n', "at scores in x.jsonl:1"),
         ("x.jsonl", '{"case": "a", "scores": {"f1": 7}}\n', "at scores.f1 in x.jsonl:1"),
         ("x.json", {"results": {"prompts": [], "results": []}}, "x.json contains no readable result"),

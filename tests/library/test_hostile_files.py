@@ -36,7 +36,7 @@ from skill_evaluator.records.archive import (
     read_entries,
 )
 from skill_evaluator.records.record import read_record
-from skill_evaluator.runner.journal import read_answers, read_manifest
+from skill_evaluator.runner.journal import read_manifest, read_outcomes
 from skill_evaluator.runner.schedule import build_request
 
 from tests.audit.cubes import manifest
@@ -161,7 +161,7 @@ FILES: Mapping[str, tuple[str, Callable[[Path], object]]] = {
         lambda root: list(read_plan(root / "plan.json").manifests()),
     ),
     "manifest.json": (json_text(_MANIFEST.model_dump(mode="json")), read_manifest),
-    "replicates.jsonl": (_ANSWERED, lambda root: list(read_answers(root))),
+    "replicates.jsonl": (_ANSWERED, lambda root: list(read_outcomes(root))),
     "promptfoo.json": ((_ELSEWHERE / "promptfoo_a.json").read_text(), _results("promptfoo.json")),
     "inspect.json": ((_ELSEWHERE / "inspect_a.json").read_text(), _results("inspect.json")),
     "scores.csv": (_SCORES, _results("scores.csv")),

@@ -73,7 +73,7 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
 
     credentials: Any = Login()  # type: ignore[no-untyped-call]
     monkeypatch.setattr("google.auth.default", lambda **_: (credentials, "project-1"))
-    monkeypatch.setattr("skill_evaluator.providers.access._TOKENS", set())
+    monkeypatch.setattr("skill_evaluator.display._TOKENS", set())
     for name, value in {**LOGIN, "AZURE_OPENAI_API_KEY": KEY, "ANTHROPIC_FOUNDRY_API_KEY": KEY}.items():
         monkeypatch.setenv(name, value)
     for name in ("AWS_PROFILE", "AWS_BEARER_TOKEN_BEDROCK"):

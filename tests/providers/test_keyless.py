@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from skill_evaluator.display import Redactor
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.providers import PROVIDERS, find_key, key_note, kinds_of, missing_key, read_keys
-from skill_evaluator.providers.access import Redactor
 from skill_evaluator.providers.base import Completion, Provider, ProviderError
 
 from tests.providers.identity_server import CLAIMS, IDENTIFIERS, REQUEST_TOKEN, IdentityServer, identity_server
@@ -48,7 +48,7 @@ def identities(monkeypatch: pytest.MonkeyPatch) -> Iterator[IdentityServer]:
         for name, value in server.variables().items():
             monkeypatch.setenv(name, value)
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        monkeypatch.setattr("skill_evaluator.providers.access._TOKENS", set())  # else later tests strike out tokens
+        monkeypatch.setattr("skill_evaluator.display._TOKENS", set())  # else later tests strike out tokens
         monkeypatch.setitem(
             WorkloadIdentityAuth.__init__.__kwdefaults__, "token_exchange_url", f"{server.url}/oauth/token"
         )

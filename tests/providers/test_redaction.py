@@ -9,10 +9,11 @@ from urllib.parse import quote
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from skill_evaluator.display import Redactor
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.processes import Program
 from skill_evaluator.providers import Configuration
-from skill_evaluator.providers.access import Identity, Redactor
+from skill_evaluator.providers.access import Identity
 from skill_evaluator.providers.base import Federation
 
 FIRST, SECOND = "sk-first-0123456789", "sk-first-0123456789-and-more"

@@ -88,8 +88,7 @@ def test_record_is_read_once_and_an_added_run_needs_no_file(library: Library, co
     first = archive.record(archive.entries[0])
     (component.records_dir / f"{HERE.run_id}.json").unlink()
     assert archive.record(archive.entries[0]) is first
-    archive.add([THERE])
-    archive.add([THERE])
+    archive = archive.with_records([THERE]).with_records([THERE])
     assert [entry.run_id for entry in archive.entries] == [THERE.run_id, HERE.run_id]
     assert archive.record(entry_of(THERE)) is THERE
 
@@ -101,5 +100,5 @@ def test_incomplete_attempt_is_superseded_by_the_complete_run(library: Library, 
     keep(library, HERE)
     archive = Archive(component)
     assert [entry.run_id for entry in archive.entries] == [HERE.run_id]
-    archive.add([attempt])
+    archive = archive.with_records([attempt])
     assert [entry.run_id for entry in archive.entries] == [HERE.run_id]

@@ -76,7 +76,10 @@ def _sequence() -> list[Pair]:
 )
 def test_verdict_has_number_of_cases_and_bound_for_new_cases(verdict: str, cases: int, words: str) -> None:
     result = hostile_result()
-    metrics = [one.model_copy(update={"n_cases": cases}) for one in result.models[0].metrics]
+    metrics = [
+        one.model_copy(update={"test": one.test.model_copy(update={"n_cases": cases})})
+        for one in result.models[0].metrics
+    ]
     models = [result.models[0].model_copy(update={"metrics": metrics, "baseline": None})]
     assert scope_words(result.model_copy(update={"verdict": verdict, "models": models}), models[0]) == words
 
@@ -87,7 +90,7 @@ def test_interval_needs_five_cases(count: int, written: str, drawn: bool) -> Non
     after: dict[str, list[Score]] = {name: [0.4, 0.3] for name in before}
     result = compare_records([Pair(baseline=a_record(before), candidate=a_record(after))], some_rules())
     assert measure_sheet(result.models[0]).rows[0][3].text.startswith(written)
-    low, high = ends(result.models[0].metrics[0].ci95, count)
+    low, high = ends(result.models[0].metrics[0].test.ci95, count)
     assert (low is not None) == (high is not None) == drawn
 
 

@@ -13,7 +13,7 @@ from skill_evaluator.library.prompts import dialogue
 from skill_evaluator.providers import Configuration
 from skill_evaluator.providers.base import Completion, Failure, ProviderKind, Request, Sampling, Usage
 from skill_evaluator.runner.engine import Engine
-from skill_evaluator.runner.journal import Manifest, Run, read_answers
+from skill_evaluator.runner.journal import Manifest, Run, read_outcomes
 from skill_evaluator.runner.prices import InputSize
 from skill_evaluator.runner.schedule import Budget, Call, Replicate, schedule_calls
 from skill_evaluator.runner.session import Progress, RunningRun, Session, Stop, no_progress
@@ -130,6 +130,6 @@ async def drive(
             await engine.run()
         finally:
             run.finish()
-        driven.outcomes += read_answers(run.run.folder)
+        driven.outcomes += read_outcomes(run.run.folder)
     driven.halted = run.halted
     return driven

@@ -14,7 +14,7 @@ from skill_evaluator.errors import StorageError
 from skill_evaluator.library.config import Price
 from skill_evaluator.providers.base import Completion, ProviderError, Request, dropped
 from skill_evaluator.providers.remote import error_from_status
-from skill_evaluator.runner import session
+from skill_evaluator.runner import journal
 from skill_evaluator.runner.engine import call_sequences
 from skill_evaluator.runner.schedule import Budget, Call, schedule_calls
 from skill_evaluator.runner.session import Stop
@@ -228,7 +228,7 @@ def test_failed_call_that_may_be_billed_counts_as_spent(script: Script, attempts
 
 
 def test_output_that_cannot_be_saved_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "append_outcome", Mock(side_effect=StorageError("disk full")))
+    monkeypatch.setattr(journal, "append_outcome", Mock(side_effect=StorageError("disk full")))
     with pytest.raises(StorageError, match=r"^disk full$"):
         _run(_at_once, concurrency=3)
 

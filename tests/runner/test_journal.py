@@ -10,8 +10,9 @@ from skill_evaluator.errors import RunError
 from skill_evaluator.files import LinesWriter
 from skill_evaluator.providers.base import Completion, Failure, Usage
 from skill_evaluator.records.record import write_record
+from skill_evaluator.runner import journal
 from skill_evaluator.runner.batch import BatchJournal
-from skill_evaluator.runner.journal import Manifest, append_outcome, create_run, find_runs, outcomes, read_answers
+from skill_evaluator.runner.journal import Manifest, append_outcome, create_run, find_runs, outcomes
 from skill_evaluator.runner.schedule import Call, Replicate
 
 from tests.support.components import NOT_RUN, case, component, record
@@ -82,7 +83,7 @@ def test_journal_is_read_back_as_written(completion: Completion, failure: Failur
     ]
     with TemporaryDirectory() as folder:
         _written(Path(folder), *replicates)
-        assert list(read_answers(Path(folder))) == replicates
+        assert list(journal.read_outcomes(Path(folder))) == replicates
 
 
 @pytest.mark.parametrize(
@@ -147,7 +148,7 @@ def test_invalid_journal_line_costs_that_line_alone(tmp_path: Path, capsys: pyte
 def test_many_invalid_lines_are_counted_in_one_warning(tmp_path: Path) -> None:
     (tmp_path / "replicates.jsonl").write_text("1\n" * 3)
     sentences: list[str] = []
-    assert list(read_answers(tmp_path, sentences)) == []
+    assert list(journal.read_journal(tmp_path, sentences)) == []
     assert [sentence.partition("jsonl:")[2] for sentence in sentences] == [
         "1 is skipped, it is not a journal line: a mapping of keys to values is expected, got 1 (and 2 more lines)"
     ]

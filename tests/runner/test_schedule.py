@@ -11,7 +11,7 @@ from skill_evaluator.runner.schedule import (
     Call,
     Replicate,
     Shard,
-    digest_of_answers,
+    digest_of_outputs,
     interleaved,
     replicates_of_baseline,
     schedule_calls,
@@ -111,12 +111,12 @@ def test_parts_with_different_cases_are_interleaved() -> None:
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3), st.text(max_size=3)), unique_by=lambda it: it[:2]))
 def test_digest_of_outputs_ignores_their_order(answers: list[tuple[str, int, str]]) -> None:
     digests = {Call(case_id, index): said(text) for case_id, index, text in answers}
-    assert digest_of_answers(dict(reversed(digests.items()))) == digest_of_answers(digests)
+    assert digest_of_outputs(dict(reversed(digests.items()))) == digest_of_outputs(digests)
     ordered = [[case_id, index, said(text)] for case_id, index, text in sorted(answers, key=lambda it: (it[1], it[0]))]
-    assert digest_of_answers(digests) == digest(canonical_json(ordered))
+    assert digest_of_outputs(digests) == digest(canonical_json(ordered))
     for call in digests:
-        assert digest_of_answers({**digests, call: said("another text")}) != digest_of_answers(digests)
-        assert digest_of_answers({key: digests[key] for key in digests if key != call}) != digest_of_answers(digests)
+        assert digest_of_outputs({**digests, call: said("another text")}) != digest_of_outputs(digests)
+        assert digest_of_outputs({key: digests[key] for key in digests if key != call}) != digest_of_outputs(digests)
 
 
 def test_digest_of_an_output_depends_on_its_outcome() -> None:

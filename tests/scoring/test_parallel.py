@@ -13,7 +13,7 @@ from skill_evaluator.errors import FixtureError, LeaderboardError, SkillEvaluato
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import SafetyLimits
 from skill_evaluator.processes import map_in_processes
-from skill_evaluator.scoring.scorer import AnswerScorer, Scorecard, Scored, Scorer, open_scores
+from skill_evaluator.scoring.scorer import RunScorer, Scorecard, Scored, TextScorer, open_scorer
 
 from tests.support.components import FAILED, NOT_RUN, REFUSED, TRUNCATED, case, component, replicate
 from tests.support.odd_texts import HOSTILE
@@ -53,10 +53,10 @@ def _answers(truth: dict[str, Any], count: int) -> list[str]:
     return dice.choices([json.dumps(truth), *made, *HOSTILE, FAILED, NOT_RUN, REFUSED, TRUNCATED], k=count)
 
 
-def _scorecard(scores: AnswerScorer, texts: list[str]) -> Scorecard:
+def _scorecard(scores: TextScorer, texts: list[str]) -> Scorecard:
     cases = list(scores.cases.values())
     replicates = len(texts) // len(cases)
-    scorer = Scorer(scores, scores.cases, replicates)
+    scorer = RunScorer(scores, scores.cases, replicates)
     for place, text in enumerate(texts):
         made = replicate(cases[place % len(cases)].id, place // len(cases), text)
         if made is not None:
@@ -69,15 +69,15 @@ def test_workers_return_the_same_scorecard(skill: Component, shop: str) -> None:
     truth = {**TRUTH, "shop": shop}
     cases = [case("a", truth), case("b", {"shop": shop, "total": 1}), case("c", None, labelled=False)]
     texts = _answers(truth, 150)
-    here = _scorecard(AnswerScorer(skill, cases), texts)
-    with open_scores(skill, cases, len(texts)) as scores:
+    here = _scorecard(TextScorer(skill, cases), texts)
+    with open_scorer(skill, cases, len(texts)) as scores:
         there = _scorecard(scores, texts)
     assert scores._workers is not None
     assert repr(there) == repr(here)  # the order, too
 
 
 def test_only_long_texts_are_sent_to_workers(skill: Component) -> None:
-    with open_scores(skill, [case("a", TRUTH)], 10) as scores:
+    with open_scorer(skill, [case("a", TRUTH)], 10) as scores:
         assert isinstance(scores.begin("a", "{}"), Scored)
         long = scores.begin("a", json.dumps({"shop": "x" * 5_000}))
         assert isinstance(long, Future)
@@ -86,8 +86,8 @@ def test_only_long_texts_are_sent_to_workers(skill: Component) -> None:
 
 def test_equal_texts_are_sent_to_a_worker_once(skill: Component) -> None:
     cases, text = [case("a", TRUTH)], json.dumps({"shop": "x" * 5_000})
-    with open_scores(skill, cases, 10) as scores:
-        scorer = Scorer(scores, scores.cases, 2)
+    with open_scorer(skill, cases, 10) as scores:
+        scorer = RunScorer(scores, scores.cases, 2)
         for call in filter(None, (replicate("a", index, text) for index in range(2))):
             scorer.add(call)
         first, second = scorer.by_replicate("a").values()
@@ -97,7 +97,7 @@ def test_equal_texts_are_sent_to_a_worker_once(skill: Component) -> None:
 def test_choice_is_scored_in_this_process(tmp_path: Path) -> None:
     prompt = "---\nname: receipts\nversion: 1.0.0\noutput: choice\n---\nChoose.\n"
     quiz = component(tmp_path, prompt=prompt, schema=None)
-    with open_scores(quiz, [], 10) as scores:
+    with open_scorer(quiz, [], 10) as scores:
         assert scores._workers is None
 
 
@@ -115,7 +115,7 @@ def test_output_above_a_limit_is_too_costly_to_score(
     cases = [case("a", truth)]
     answers = [json.dumps({**truth, **answer}), json.dumps(truth)]
     limited = replace(skill, limits=SafetyLimits(**limits))
-    with open_scores(limited, cases, 2) as scores:
+    with open_scorer(limited, cases, 2) as scores:
         card = _scorecard(scores, answers)
     assert card.reasons == {"too_costly_to_score": 1}
     assert card.failures == {"unparseable": 1}
@@ -129,7 +129,7 @@ def test_output_above_a_limit_is_too_costly_to_score(
 def test_schema_errors_of_one_output_are_limited(skill: Component) -> None:
     wrong = json.dumps({**TRUTH, "items": [{"name": number} for number in range(50)]})
     extra = json.dumps({**TRUTH, **{f"key{number}": 1 for number in range(50)}})
-    scorer = AnswerScorer(replace(skill, limits=SafetyLimits(schema_errors=7)), [case("a", TRUTH)])
+    scorer = TextScorer(replace(skill, limits=SafetyLimits(schema_errors=7)), [case("a", TRUTH)])
     assert [len(scorer.score("a", text).contract.errors) for text in (wrong, extra)] == [7, 7]
 
 
@@ -138,7 +138,7 @@ def test_truth_above_a_limit_is_an_error_with_the_case_id(tmp_path: Path) -> Non
     fields = {"items[]": {"compare": "number", "tolerance": 0.5}}  # which item meets which hangs on all of them
     skill = component(tmp_path, schema=schema, datasets={"id": "d", "fields": fields})
     cases = [case("fine", {"items": [1]}), case("huge", {"items": [number / 7 for number in range(2_500)]})]
-    with open_scores(replace(skill, limits=SafetyLimits(score_seconds=0.2)), cases, 2) as scores:
+    with open_scorer(replace(skill, limits=SafetyLimits(score_seconds=0.2)), cases, 2) as scores:
         scores.undefined("fine")
         with pytest.raises(FixtureError, match=r"^case 'huge' of 'receipts': .* too costly to score.*more than 0\.2 s"):
             scores.undefined("huge")
@@ -152,7 +152,7 @@ def test_outputs_too_costly_to_compare_have_no_agreement(tmp_path: Path) -> None
     cases = [case("a", labelled=False), case("b", {"items": [1]})]
     costly = [json.dumps({"items": [number / divisor for number in range(2_500)]}) for divisor in (7, 8, 9, 11)]
     texts = [text for answer in costly for text in (answer, '{"items": [1]}')]
-    with open_scores(limited, cases, len(texts)) as scores:
+    with open_scorer(limited, cases, len(texts)) as scores:
         card = _scorecard(scores, texts)
     first, second = card.cases
     assert first.outcomes == second.outcomes == ("scored",) * 4
@@ -207,7 +207,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def _score_by(root: Path, dataset: dict[str, Any]) -> Scorecard:
     skill = component(root, schema=SCHEMA, datasets={"id": "d", **dataset}, limits=SafetyLimits(score_seconds=0.3))
     cases = [case("a", {"shop": "A"})]
-    with open_scores(skill, cases, 1) as scores:
+    with open_scorer(skill, cases, 1) as scores:
         return _scorecard(scores, ['{"shop": "B"}'])
 
 

@@ -18,11 +18,11 @@ from skill_evaluator.records.summaries import CaseAmount
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.recording import amounts_by_case, summarize_contract
 from skill_evaluator.scoring.scorer import (
-    AnswerScorer,
     CaseScore,
     CheckScore,
     CompletedCall,
-    Scorer,
+    RunScorer,
+    TextScorer,
     check_stability,
     passed_counts,
 )
@@ -165,7 +165,7 @@ def test_output_with_several_candidates_is_scored_and_counted(skill: Component) 
 
 
 def test_output_in_reasoning_or_a_tool_call_is_unparseable(skill: Component) -> None:
-    scorer = Scorer(AnswerScorer(skill, [case("a", TRUTH)]), ["a"], 3)
+    scorer = RunScorer(TextScorer(skill, [case("a", TRUTH)]), ["a"], 3)
     beside = ({"reasoning": RIGHT}, {"tool_call": RIGHT}, {"reasoning": "hm", "text": RIGHT})
     for index, parts in enumerate(beside):
         scorer.add(Replicate(call=Call("a", index), completion=Completion(**{"text": "", **parts})))
@@ -210,8 +210,8 @@ def test_order_of_outputs_does_not_change_the_scores(skill: Component, table: li
     cases = [case(f"c{index}", TRUTH) for index in range(len(table))]
     calls = [(one, index, table[row][index]) for row, one in enumerate(cases) for index in range(len(table[0]))]
     shuffled = seed.sample(calls, len(calls))
-    scores = AnswerScorer(skill, cases)
-    scorer = Scorer(scores, scores.cases, len(table[0]))
+    scores = TextScorer(skill, cases)
+    scorer = RunScorer(scores, scores.cases, len(table[0]))
     for one, index, outcome in shuffled:
         made = replicate(one.id, index, outcome)
         if made is not None:
@@ -230,7 +230,7 @@ def test_order_of_outputs_does_not_change_the_scores(skill: Component, table: li
 def test_scored_outputs_are_in_memory_once(skill: Component) -> None:
     count, size = 100, 20_000
     texts = (json.dumps({"shop": f"{index} {'x' * size}", "total": 1, "items": []}) for index in range(count))
-    scorer = Scorer(AnswerScorer(skill, [case("a", TRUTH)]), ["a"], count)
+    scorer = RunScorer(TextScorer(skill, [case("a", TRUTH)]), ["a"], count)
     tracemalloc.start()
     try:
         for index, text in enumerate(texts):
@@ -293,7 +293,7 @@ def test_check_is_stable_or_flaky(scores: tuple[float | None, ...], standing: st
 def test_check_passes_by_its_score_before_rounding(tmp_path: Path) -> None:
     skill = component(tmp_path, datasets={"checks": [{"expect": "It is short", "id": "short"}]})
     unlabelled = replace(case("a"), labelled=False, checks=skill.scoring.checks)
-    scorer = Scorer(AnswerScorer(skill, [unlabelled]), ["a"], 1)
+    scorer = RunScorer(TextScorer(skill, [unlabelled]), ["a"], 1)
     scorer.add(Replicate(call=Call("a", 0), completion=Completion(text=RIGHT)))
     scorer.take({("a", RIGHT): {"short": CheckScore(0.4999999)}})
     (scored,) = scorer.scorecard().cases

@@ -16,7 +16,7 @@ from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import DEFAULT_LIMITS, Model
 from skill_evaluator.records.record import Record
 from skill_evaluator.runner.journal import settings_digest
-from skill_evaluator.scoring.scorer import AnswerScorer
+from skill_evaluator.scoring.scorer import TextScorer
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
 
@@ -24,7 +24,7 @@ from tests.support.components import record
 from tests.verdicts.rules import some_rules
 
 STORED = Path(__file__).parents[1] / "data" / "stored_outputs.jsonl"
-Loaded = tuple[Component, dict[str, Case], AnswerScorer]
+Loaded = tuple[Component, dict[str, Case], TextScorer]
 
 
 def test_stored_outputs_keep_scores_digests_and_verdicts(tmp_path: Path) -> None:
@@ -70,10 +70,10 @@ def _load(name: str, files: Mapping[str, Any], folder: Path) -> Loaded:
         place.write_text(content if isinstance(content, str) else json.dumps(content))
     component = load_component(folder / "components", name, DEFAULT_LIMITS, folder / "fixtures")
     cases = {case.id: case for case in load_cases(component)}
-    return component, cases, AnswerScorer(component, cases.values())
+    return component, cases, TextScorer(component, cases.values())
 
 
-def _scores(scorer: AnswerScorer, case_id: str, text: str) -> dict[str, Any]:
+def _scores(scorer: TextScorer, case_id: str, text: str) -> dict[str, Any]:
     """Return the outcome of one output: its problem, or its metrics to six digits."""
     scored = scorer.score(case_id, text)
     metrics = {name: value if value is None else round(value, 6) for name, value in scored.metrics.items()}

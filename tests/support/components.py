@@ -19,7 +19,7 @@ from skill_evaluator.records.summaries import Commits
 from skill_evaluator.runner.journal import Manifest, Run
 from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.scoring.recording import Recorder
-from skill_evaluator.scoring.scorer import AnswerScorer, Scorecard, Scorer
+from skill_evaluator.scoring.scorer import RunScorer, Scorecard, TextScorer
 
 NAME = "receipts"
 PROMPT = f"---\nname: {NAME}\nversion: 1.2.0\n---\nRead the receipt.\n"
@@ -99,8 +99,8 @@ def replicate(case_id: str, index: int, outcome: str) -> Replicate | None:
 
 def scorecard(skill: Component, run: Sequence[tuple[Case, Sequence[str]]]) -> Scorecard:
     """Score a table of runs: each case with the outcome of each of its replicates."""
-    scores = AnswerScorer(skill, [case for case, _ in run])
-    scorer = Scorer(scores, scores.cases, len(run[0][1]))
+    scores = TextScorer(skill, [case for case, _ in run])
+    scorer = RunScorer(scores, scores.cases, len(run[0][1]))
     for case, outcomes in run:
         for index, outcome in enumerate(outcomes):
             made = replicate(case.id, index, outcome)

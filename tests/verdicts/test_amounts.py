@@ -116,7 +116,7 @@ def test_advisory_amounts_do_not_change_other_q() -> None:
         for new in (without, without.model_copy(update={"per_case": cases}))
     )
     assert [one.moved for one in second.amounts] == [True, False, False]
-    assert [one.q for one in first.metrics] == [one.q for one in second.metrics]
+    assert [one.test.q for one in first.metrics] == [one.test.q for one in second.metrics]
 
 
 UNMEASURED = [

@@ -328,7 +328,7 @@ def test_changed_case_is_skipped_and_named() -> None:
     moved = after.per_case[0].model_copy(update={"digest": "another"})
     found = compared(a_record(TWELVE), after.model_copy(update={"per_case": [moved, *after.per_case[1:]]}))
     assert found.cases.left_out == {"case-0000": "inputs or truth changed"}
-    assert found.metrics[0].n_cases == 11
+    assert found.metrics[0].test.n_cases == 11
 
 
 def test_cases_that_broke_or_were_fixed_are_named_with_their_fields() -> None:
@@ -353,7 +353,7 @@ def test_advisory_fields_do_not_change_the_critical_q() -> None:
     noise = {f"field-{at}": dict.fromkeys(names, (3, 6)) for at in range(40)}
     alone = compared(before, after).metrics[0]
     among = compared(a_record(alike(8, *[1.0] * 6), fields=noise), a_record(falls, fields=noise)).metrics[0]
-    assert (alone.p, alone.q, alone.detectable_drop) == (among.p, among.q, among.detectable_drop)
+    assert alone.test == among.test
 
 
 def test_all_models_are_one_family() -> None:
@@ -371,11 +371,11 @@ def test_all_models_are_one_family() -> None:
     ]
     alone = compare_records([pair], some_rules()).models[0]
     among = compare_records([pair, *others], some_rules()).models[0]
-    assert alone.metrics[0].p == among.metrics[0].p
+    assert alone.metrics[0].test.p == among.metrics[0].test.p
     assert (alone.verdict, among.verdict) == ("regressed", "inconclusive")
-    assert alone.metrics[0].detectable_drop is not None
-    assert among.metrics[0].detectable_drop is not None
-    assert among.metrics[0].detectable_drop > alone.metrics[0].detectable_drop
+    assert alone.metrics[0].test.detectable_drop is not None
+    assert among.metrics[0].test.detectable_drop is not None
+    assert among.metrics[0].test.detectable_drop > alone.metrics[0].test.detectable_drop
     assert any("not significantly among all measures" in reason for reason in among.reasons)
 
 
@@ -399,7 +399,7 @@ def test_hidden_models_belong_to_the_family() -> None:
     both = compare_records([shown, hidden], some_rules())
     alone = compare_records([shown], some_rules(), hidden=[hidden])
     assert alone.models == both.models[:1]
-    assert alone.models[0].metrics[0].q != compare_records([shown], some_rules()).models[0].metrics[0].q
+    assert alone.models[0].metrics[0].test.q != compare_records([shown], some_rules()).models[0].metrics[0].test.q
 
 
 def test_component_has_the_verdict_of_its_worst_model() -> None:

@@ -166,7 +166,7 @@ def test_field_that_fell_most_is_the_largest_drop_beyond_the_tolerance() -> None
 def test_number_of_cases_is_that_of_critical_metrics() -> None:
     few = {name: scores for name, scores in TWELVE.items() if name < "case-0004"}
     model = compared(a_record(TWELVE, other={"exact_match": few}), a_record(TWELVE, other={"exact_match": few}))
-    assert (model.n_cases, [one.n_cases for one in model.metrics]) == (12, [12, 4])
+    assert (model.n_cases, [one.test.n_cases for one in model.metrics]) == (12, [12, 4])
 
 
 def test_moved_measures_of_a_regression_are_those_that_decide() -> None:

@@ -68,7 +68,7 @@ def test_models_of_a_version_are_one_family_in_the_history() -> None:
     expected = compare_records(pairs, some_rules())
     steps = [model.points[-1].step for model in found.models]
     assert [step and (step.verdict, step.q) for step in steps] == [
-        (model.verdict, model.metrics[0].q) for model in expected.models
+        (model.verdict, model.metrics[0].test.q) for model in expected.models
     ]
 
 

@@ -87,7 +87,8 @@ def test_profile_counts_cases_by_stability_of_a_field() -> None:
 
 def test_run_summary_has_failures_and_amounts() -> None:
     side = RunSummary.of(a_record({"a": [1.0, "refused"]}, failures={"refused": 1}, cost_usd=None))
-    assert (side.failures, side.cost_usd, side.output_tokens, side.latency_p95_s) == ({"refused": 1}, None, 10, 0.9)
+    assert (side.calls.failures, side.cost.cost_usd) == ({"refused": 1}, None)
+    assert (side.cost.output_tokens, side.cost.latency_p95_s) == (10, 0.9)
 
 
 def reasons(pair: Pair, **policy: Any) -> list[str]:

@@ -189,7 +189,7 @@ CANDIDATE = run("1.1.0", 5, beside="candidate@baseline", run_id="candidate")
 
 def compared(library: Library, *made: Record) -> list[tuple[str, str]]:
     recorded = PromptLibrary(library.root / "components", config=library.root / ".evaluator").recorded(SKILL)
-    verdict = recorded.verdict_on(made)
+    verdict = recorded.with_records(made).verdict_on(made)
     assert verdict is not None
     return [(model.baseline.run_id if model.baseline else "none", model.candidate.run_id) for model in verdict.models]
 

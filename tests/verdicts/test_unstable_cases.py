@@ -37,7 +37,7 @@ def test_unstable_case_is_shown_and_decides_nothing() -> None:
     assert compared(broken, {}).verdict == "regressed"
     model = compared(broken, policy("c3"))
     reason = f"1.000 → 0.000, unstable until {TOMORROW}: the scan is torn"
-    assert (model.verdict, model.n_cases, model.metrics[0].n, model.lost_cases) == ("unchanged", 7, 35, [])
+    assert (model.verdict, model.n_cases, model.metrics[0].test.n, model.lost_cases) == ("unchanged", 7, 35, [])
     assert model.cases.left_out == {"c3": reason}
     assert model.reasons[-1] == f"1 case left out: c3 ({reason})"
 

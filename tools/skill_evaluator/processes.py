@@ -20,7 +20,7 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import IO, Any, Literal, TypeVar
 
-from skill_evaluator.display import with_progress
+from skill_evaluator.display import is_key_variable, with_progress
 from skill_evaluator.errors import SkillEvaluatorError
 
 EndReason = Literal["exited", "timeout", "output", "absent"]
@@ -43,21 +43,13 @@ _DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux's prctl
 _MIN_ITEMS = 16  # fewer items: starting processes takes longer than the work
 _work: list[Callable[[Any], Any]] = []  # the function to call, inherited by forked processes
 
-_key_variables: set[str] = set()
-
 ItemT = TypeVar("ItemT")
 DoneT = TypeVar("DoneT")
 
 
-def hide_from_children(variables: Iterable[str]) -> None:
-    """Exclude these environment variables from every later `child_environment`."""
-    _key_variables.update(variables)
-
-
 def child_environment() -> dict[str, str]:
-    """Return the environment variables except those named `*_API_KEY` or passed to `hide_from_children`."""
-    hidden = {name for name in os.environ if name in _key_variables or name.endswith("_API_KEY")}
-    return {name: value for name, value in os.environ.items() if name not in hidden}
+    """Return the environment variables without those that hold keys."""
+    return {name: value for name, value in os.environ.items() if not is_key_variable(name)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,13 @@ site are imported when they are used, because most commands use none.
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
+
+from pydantic import ValidationError
 
 from skill_evaluator.api.auditing import Audits
 from skill_evaluator.api.judging import Judges
@@ -28,12 +30,12 @@ from skill_evaluator.exchange.imported import ImportRequest, import_results, rec
 from skill_evaluator.library.case_table import CaseTable, ImportedCases, accept_cases, import_cases, unreviewed_cases
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Model, Settings, load_models, load_settings
-from skill_evaluator.library.options import COMPONENTS, CONFIG, FOLDERS, PlatformName, request_of
+from skill_evaluator.library.options import COMPONENTS, CONFIG, FOLDERS, PlatformName, parse, request_of
 from skill_evaluator.library.sources import components_of
 from skill_evaluator.library.tables import ProblemHandler
 from skill_evaluator.processes import map_in_processes
 from skill_evaluator.providers import read_configuration
-from skill_evaluator.providers.access import result_or_error
+from skill_evaluator.providers.access import error_of, result_or_error
 from skill_evaluator.records.archive import Acceptance, Archive
 from skill_evaluator.records.record import Record
 from skill_evaluator.records.selection import Accepted, accept
@@ -162,7 +164,9 @@ class Library:
         Returns:
             The finished runs with interleaved baselines, the verdict on the new version and the ranking of its models.
         """
-        return evaluate_and_report(request_of(EvaluationRequest, locals()), watch or no_progress)
+        planned = None if invocation is None else {"invocation": invocation}
+        request = request_of(EvaluationRequest, {**locals(), "planned": planned})
+        return evaluate_and_report(request, watch or no_progress)
 
     def try_(
         self,
@@ -559,7 +563,15 @@ def switch_models(request: many.SwitchRequest, watch: Watch) -> Switch:
     return Switch(request=request, policy=policy, rows=rows)
 
 
-def with_library(options: Any) -> Any:
+def run_command(name: str, command: Callable[[Any], int], arguments: Sequence[str]) -> int:
+    """Run the command `name` and return its exit code. Raise a ValidationError as a SkillEvaluatorError."""
+    try:
+        return command(_with_library(parse(name, command, arguments)))
+    except ValidationError as problem:
+        raise error_of(problem) from None
+
+
+def _with_library(options: Any) -> Any:
     """Return a command's options with component names instead of folders.
 
     The folders of components and cases are those that settings.yaml names, if it names any.

@@ -35,7 +35,7 @@ from skill_evaluator.runner.engine import make_calls
 from skill_evaluator.runner.prices import Priced, call_cost, hit_rate, price_of
 from skill_evaluator.runner.schedule import Budget, Replicate
 from skill_evaluator.runner.session import Session, Watch, with_keys
-from skill_evaluator.scoring.scorer import Scored, open_scores, wait_for
+from skill_evaluator.scoring.scorer import Scored, open_scorer, wait_for
 from skill_evaluator.stats import by_key, quantile, total_or_none
 from skill_evaluator.text import counted
 
@@ -177,7 +177,7 @@ class _Grid:
         self.remarks = [] if declared else [f"the declarations of benchmark '{name}' changed since the audit began"]
         self.remarks += benchmark.left_out
         cases = [labelled.cases[case] for case in benchmark.cases]
-        self._scorer = stack.enter_context(open_scores(labelled.component, cases, self.outcomes.scores.size))
+        self._scorer = stack.enter_context(open_scorer(labelled.component, cases, self.outcomes.scores.size))
         self._scored: dict[tuple[str, str], Scored | Future[Scored]] = {}  # key: case id and text
 
     def add(self, model: int, replicates: Sequence[Replicate]) -> Counter[str]:
@@ -222,7 +222,7 @@ def _answers(folder: Path, run: journal.Manifest, remarks: list[str]) -> Iterato
     """Yield the replicates in a run's journal, even unplanned ones. Append the journal's problems to `remarks`."""
     unplanned = 0
     try:
-        for replicate in journal.read_answers(folder, remarks):
+        for replicate in journal.read_journal(folder, remarks):
             unplanned += not run.includes(replicate.call)
             yield replicate
     except RunError as problem:

@@ -37,7 +37,7 @@ from skill_evaluator.files import json_text, replace_text
 from skill_evaluator.judges.workflows.requests import ScenariosDraftRequest
 from skill_evaluator.library.options import FOLDERS, words_of
 from skill_evaluator.runner.journal import check_writable
-from skill_evaluator.runner.prices import AMOUNTS, COST_OF_BATCHES
+from skill_evaluator.runner.prices import COST_OF_BATCHES, ESTIMATE_COLUMNS
 from skill_evaluator.stats import Interval, total_or_none
 from skill_evaluator.text import counted, listed
 
@@ -376,9 +376,9 @@ def print_size(drawn: DrawnAudit, form: Format) -> None:
         Line(f"{factors} = {counted(len(audit.models) * audit.calls_per_model, 'call')}."),
         Sheet(columns=_BENCHMARK_COLUMNS, rows=benchmarks, numbers=frozenset(_BENCHMARK_COLUMNS[3:])),
         Sheet(
-            columns=("model", "provider", "key", *AMOUNTS),
+            columns=("model", "provider", "key", *ESTIMATE_COLUMNS),
             rows=[*amounts, cells_of([], "all", "", "", *drawn.total.amounts)],
-            numbers=frozenset(AMOUNTS),
+            numbers=frozenset(ESTIMATE_COLUMNS),
         ),
         ForMedia(("markdown",), [Lines(audit.doubts, "-")]),  # the terminal has them on stderr
         Line(f"{f'{COST_OF_BATCHES}; ' * (audit.transport == 'batch')}dry run: no call was made, nothing was written."),

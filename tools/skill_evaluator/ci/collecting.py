@@ -35,7 +35,7 @@ from skill_evaluator.runner.journal import Manifest
 from skill_evaluator.runner.schedule import Call, Replicate, schedule_calls
 from skill_evaluator.scoring.answer_views import answer_changes
 from skill_evaluator.scoring.recording import Recorder
-from skill_evaluator.scoring.scorer import TOO_COSTLY, open_scores, score_outcomes, takes_programs
+from skill_evaluator.scoring.scorer import TOO_COSTLY, open_scorer, score_outcomes, takes_programs
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, is_generated, listed
 from skill_evaluator.verdicts.component import RecordedComponent, drifts_in
@@ -198,7 +198,7 @@ def _judged(
             continue
         manifests.append(judge_manifest)
         with suppress(RunError):  # an output with an unreadable verdict counts as not judged
-            replicates = journal.read_answers(folder, [])
+            replicates = journal.read_journal(folder, [])
             answered |= {replicate.call.case_id: replicate for replicate in replicates if replicate.answered}
     answers = SentenceAnswers(manifest=manifests[0] if manifests else None, answered=answered)
     items = judged_items(cases, outputs.values())
@@ -213,15 +213,16 @@ def _verdicts(
     If `is_drift`, compare the runs with earlier runs of the same prompt instead.
     """
 
-    def verdict_on(skill: str, final: Sequence[Record]) -> ComparisonResult | None:
+    def compare_component(skill: str, final: Sequence[Record]) -> ComparisonResult | None:
         component, settings = request.component(skill), request.configuration.settings
-        recorded = RecordedComponent(component=component, archive=request.archive(component), settings=settings)
+        archive = request.archive(component).with_records(final)
+        recorded = RecordedComponent(component=component, archive=archive, settings=settings)
         verdict = recorded.drift_of(final) if is_drift else recorded.verdict_on(final)
         return verdict and verdict.model_copy(update={"ship": recorded.ship_words()})
 
     verdicts, undecided = [], {}
     for skill, final in by_key((record.skill, record) for record in records if record.is_final).items():
-        verdict = result_or_error(skill, partial(verdict_on, skill, final))
+        verdict = result_or_error(skill, partial(compare_component, skill, final))
         if isinstance(verdict, SkillEvaluatorError):
             undecided[skill] = verdict
         elif verdict is not None:
@@ -334,8 +335,8 @@ def _record(
     planned = schedule_calls(tuple(manifest.cases), manifest.replicates)
     outcomes = [outputs[call] for call in planned if call in outputs]
     judged = _judged(run, outputs, run_cases, request)
-    with open_scores(component, run_cases, len(outcomes), until) as scores:
-        scorecard = score_outcomes(scores, manifest, outcomes, judged.scores)
+    with open_scorer(component, run_cases, len(outcomes), until) as scorer:
+        scorecard = score_outcomes(scorer, manifest, outcomes, judged.scores)
     recorder = Recorder.of(component, configuration)
     stopped = judged.stopped if len(outcomes) == len(planned) else "; ".join(remarks) or "calls are missing"
     record = recorder.record(model, manifest, scorecard, stopped=stopped, judge=judged.summary)
@@ -479,7 +480,7 @@ def _read_journal(folder: Path) -> tuple[list[Replicate], list[str]]:
     """Return the readable outputs of a run folder, unplanned ones included, and messages about problems."""
     replicates, problems = list[Replicate](), list[str]()
     try:
-        for replicate in journal.read_answers(folder, problems):
+        for replicate in journal.read_journal(folder, problems):
             replicates.append(replicate)
     except RunError as problem:
         problems.append(str(problem))

@@ -17,7 +17,7 @@ from pydantic import Field, NonNegativeInt
 from skill_evaluator import __version__
 from skill_evaluator import identifiers as ids
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, PlanError
-from skill_evaluator.evaluation.runs import EvaluationRequest
+from skill_evaluator.evaluation.runs import EvaluationRequest, PlannedValues
 from skill_evaluator.files import FrozenModel, NestingModel, inlined, read_json, read_versioned, validated
 from skill_evaluator.library import options as cli
 from skill_evaluator.library.components import Component, load_component
@@ -317,10 +317,12 @@ def planned_request(request: RequestT, plan: Plan, run_id: str) -> RequestT:
         max_cost=run.max_cost_usd,
         dry_run=plan.dry_run,
         with_baseline=run.baseline is not None,
-        baseline_commit=None if run.baseline is None else run.baseline.commit,
-        limits=run.limits,
         run=str(folder) if has_begun else request.run,
-        invocation=plan.invocation,
+        planned=PlannedValues(
+            invocation=plan.invocation,
+            baseline_commit=None if run.baseline is None else run.baseline.commit,
+            limits=run.limits,
+        ),
         leaderboard=False,
     )
 
@@ -402,7 +404,7 @@ class Outcome(FrozenModel):
         is_missing = not self.dry_run and any(run.status == "missing" for run in self.runs)
         return code or (EXIT_INCOMPLETE if self.faults or is_missing else EXIT_OK)
 
-    def verdict_on(self, run: RunOutcome) -> str | None:
+    def verdict_text(self, run: RunOutcome) -> str | None:
         """Return the verdict on a run ("moved" or "no drift" for a drift plan), or None if it was not compared."""
         drift = next(filter(None, (result.on_run(run.run_id) for result in self.drift)), None)
         if drift is not None:

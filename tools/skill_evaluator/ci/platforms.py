@@ -14,12 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from skill_evaluator.display import print_command, visible
+from skill_evaluator.display import add_key_variables, print_command, visible
 from skill_evaluator.display.pages import Page
 from skill_evaluator.errors import ConfigError, FixtureError, GitError, PlanError
 from skill_evaluator.files import locked, storing
 from skill_evaluator.library.reading import ConfinedFolder, FixturesElsewhere
-from skill_evaluator.processes import hide_from_children
 from skill_evaluator.providers.local import cache_dir
 from skill_evaluator.repository import open_store
 from skill_evaluator.text import digest
@@ -185,7 +184,7 @@ def fetched_fixtures(declared: FixturesElsewhere) -> tuple[Path, str]:
 
 def _clone_access(name: str) -> tuple[str, Mapping[str, str]]:
     """Return the URL to clone, and git variables to log in: {} if `name` is a URL or FIXTURES_TOKEN is not set."""
-    hide_from_children(["FIXTURES_TOKEN"])
+    add_key_variables(["FIXTURES_TOKEN"])
     token = os.environ.get("FIXTURES_TOKEN", "")
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*/[\w.-]+", name):
         return name, {}

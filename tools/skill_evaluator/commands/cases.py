@@ -71,8 +71,6 @@ def cases_import(options: CasesImportOptions) -> int:
 
 @cli.options
 class CasesFetchOptions(cli.ConfigOption):
-    """The options of `cases fetch`."""
-
     platform: cli.PlatformName | None = cli.rare("On GitHub Actions: also write the commit as a step output.")
 
 

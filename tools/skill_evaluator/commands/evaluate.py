@@ -56,13 +56,15 @@ EXITS = {
 class EvaluateOptions(many.ManyRequest):
     full: cli.Full = False
     plan: Path = cli.rare("With --planned: the file that `ci plan` wrote.", Path("plan.json"), metavar="FILE")
-    planned: str | None = cli.rare("Start or continue the run that has this id in the plan.", metavar="RUN")
+    run_of_plan: str | None = cli.rare(
+        "Start or continue the run that has this id in the plan.", None, "--planned", metavar="RUN"
+    )
 
 
 def evaluate(options: EvaluateOptions) -> int:
     """Run a prompt on its cases and models; score the outputs and record the result."""
-    if options.planned:
-        options = planned_request(options, read_plan(options.plan), options.planned)
+    if options.run_of_plan:
+        options = planned_request(options, read_plan(options.plan), options.run_of_plan)
     elif not options.skill or options.changed or options.base is not None or set("*?[") & set(options.skill):
         return _evaluate_many(options)
     if options.dry_run:

@@ -1,22 +1,32 @@
 """The display of results: numbers, durations and amounts as people read them, and external text made safe to show.
 
 Invisible characters are escaped as in JSON, so that different values never look the same. No text becomes mark-up or a
-command to GitHub Actions. The command line imports this module first.
+command to GitHub Actions. Keys are removed from texts: verbatim, URL-quoted, JSON-escaped, or in base64 at any offset.
+The command line imports this module first.
 """
 
+import base64
 import json
 import os
 import re
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TextIO, TypeVar, cast
+from urllib.parse import quote
+
+from skill_evaluator.errors import InternalError
 
 MIN_CASES_FOR_INTERVAL = 5
 WHOLE = "(the whole output)"  # the name of the field whose path is empty
 _SLOW_S = 2.0
+_MASK = "[redacted]"
+_MIN_KEY_LENGTH = 8  # shorter keys are placeholders, and removing them would damage other text
+_TOKENS: set[str] = set()  # access tokens that the process has received
+_key_variables: set[str] = set()
 _T = TypeVar("_T")
 
 
@@ -272,3 +282,63 @@ def print_command(name: str, message: str, properties: Mapping[str, str]) -> Non
 
 def _escaped(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def add_key_variables(variables: Iterable[str]) -> None:
+    """Treat the values of these environment variables as keys: no child process inherits them."""
+    _key_variables.update(variables)
+
+
+def is_key_variable(variable: str) -> bool:
+    """Return whether an environment variable is named `*_API_KEY` or was passed to `add_key_variables`."""
+    return variable in _key_variables or variable.endswith("_API_KEY")
+
+
+def remember_token(token: str) -> None:
+    """Add an access token that every `Redactor` of this process removes."""
+    _TOKENS.add(token)
+
+
+class Redactor:
+    """Removes keys from a text before it reaches a journal, a record or a screen."""
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        self._keys = {key.strip() for key in keys}
+        self._tokens: frozenset[str] = frozenset()
+        self._pattern = _pattern_of(self._keys)
+
+    def __call__(self, text: str) -> str:
+        """Replace the keys and remembered tokens of 8 characters or more in a text by `[redacted]`."""
+        if len(_TOKENS) > len(self._tokens):
+            self._tokens = frozenset(_TOKENS)
+            self._pattern = _pattern_of(self._keys | self._tokens)
+        return self._pattern.sub(_MASK, text)
+
+
+def environment_redactor() -> Redactor:
+    """Return the redactor of all key variables in the environment, and of those named `*_KEY` or `*_TOKEN`."""
+    variables = os.environ.items()
+    return Redactor(value for name, value in variables if is_key_variable(name) or name.endswith(("_KEY", "_TOKEN")))
+
+
+def internal_error(problem: Exception, component: str | None = None) -> InternalError:
+    """Convert an unexpected exception to an InternalError, and print its traceback to stderr, both redacted."""
+    redact = environment_redactor()
+    print(redact("".join(traceback.format_exception(problem))), file=sys.stderr, end="", flush=True)
+    where = "" if component is None else f" in {component}"
+    return InternalError(redact(f"internal error{where}: {type(problem).__name__}: {problem}"))
+
+
+def _pattern_of(keys: Iterable[str]) -> re.Pattern[str]:
+    spellings = {spelling for key in keys if len(key) >= _MIN_KEY_LENGTH for spelling in _spellings(key)}
+    longest_first = sorted(spellings, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")  # (?!) matches nothing
+
+
+def _spellings(key: str) -> Iterator[str]:
+    yield from (key, quote(key, safe="", errors="surrogatepass"), json.dumps(key)[1:-1], key.replace("/", r"\/"))
+    for before, shared in ((0, 0), (1, 2), (2, 3)):  # bytes before the key, and code characters that depend on them
+        raw = bytes(before) + key.encode("utf-8", "surrogatepass")
+        code = base64.b64encode(raw).decode().rstrip("=")
+        fragment = code[shared : len(code) - (len(raw) % 3 != 0)]
+        yield from (fragment, fragment.translate(str.maketrans("+/", "-_")))

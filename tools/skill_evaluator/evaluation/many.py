@@ -31,7 +31,7 @@ from skill_evaluator.repository import Repository, within
 from skill_evaluator.runner import prices
 from skill_evaluator.runner.journal import Run
 from skill_evaluator.runner.session import Watch, print_resume_command
-from skill_evaluator.scoring.scorer import open_scores, wait_for
+from skill_evaluator.scoring.scorer import open_scorer, wait_for
 from skill_evaluator.stats import rounded, total_or_none
 from skill_evaluator.text import counted, listed, nearest
 from skill_evaluator.verdicts.decide.comparison import compare_records
@@ -148,11 +148,11 @@ def _too_long(sizes: Mapping[str, prices.InputSize], model: Model, context: int 
 def _check_truth(component: Component, cases: Sequence[Case]) -> None:
     """Score each ground truth as an output of its case. Raise FixtureError if a metric has a score other than 1."""
     cases = [replace(case, checks=()) for case in cases if case.labelled]  # checks may run programs
-    with open_scores(component, cases, calls=0) as scores:
+    with open_scorer(component, cases, calls=0) as scorer:
         for case in cases:
-            scores.undefined(case.id)  # raises FixtureError if a ground truth is too costly to score
+            scorer.undefined(case.id)  # raises FixtureError if a ground truth is too costly to score
             text = json.dumps(case.truth) if component.output == "json" else case.truth
-            scored = wait_for(scores.begin(case.id, text))
+            scored = wait_for(scorer.begin(case.id, text))
             for name, value in (scored.metrics or {component.scoring.primary_metric: None}).items():
                 score = strict_score(scored.outcome, value)
                 if score is not None and rounded(score) != 1.0:

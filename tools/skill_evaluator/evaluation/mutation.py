@@ -103,12 +103,12 @@ def parts_of(text: str) -> Iterator[tuple[str, int, int]]:
         following = range(number + 1, len(lines))
         if kind == "section":
             sections = (n for n in following if kinds[n] == "section")
-            end = next((n for n in sections if _level(lines[n]) <= _level(lines[number])), len(lines))
+            end = next((n for n in sections if _level(lines[n], "#") <= _level(lines[number], "#")), len(lines))
             yield kind, starts[number], starts[end]
         elif kind == "bullet":
             end = next((n for n in following if kinds[n] != "sentence"), len(lines))
             texts = (n for n in range(end, len(lines)) if lines[n].strip())
-            end = next((n for n in texts if _indent(lines[n]) <= _indent(lines[number])), len(lines))
+            end = next((n for n in texts if _level(lines[n]) <= _level(lines[number])), len(lines))
             yield kind, starts[number], starts[end]
         elif kind == "sentence" and (number == 0 or kinds[number - 1] not in ("sentence", "bullet")):
             end = next((n for n in following if kinds[n] != "sentence"), len(lines))
@@ -131,12 +131,9 @@ def _kinds_of(lines: Sequence[str]) -> list[str]:
     return kinds
 
 
-def _level(heading: str) -> int:
-    return len(heading) - len(heading.lstrip("#"))
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
+def _level(line: str, marks: str | None = None) -> int:
+    """Return the number of marks (None: spaces) with which a line begins."""
+    return len(line) - len(line.lstrip(marks))
 
 
 def controls_of(prompt: Prompt) -> tuple[Prompt, ...]:

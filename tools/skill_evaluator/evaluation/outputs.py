@@ -34,7 +34,7 @@ from skill_evaluator.runner.schedule import Call, Replicate
 from skill_evaluator.runner.session import Session
 from skill_evaluator.scoring.answer_views import CaseView, case_view, only_field, read_answers
 from skill_evaluator.scoring.recording import Recorder
-from skill_evaluator.scoring.scorer import CheckScore, CheckScores, Scorer, open_scores, score_outcomes
+from skill_evaluator.scoring.scorer import CheckScore, CheckScores, RunScorer, open_scorer, score_outcomes
 from skill_evaluator.stats import by_key, rounded, total_or_none
 from skill_evaluator.text import listed, nearest
 
@@ -208,12 +208,12 @@ def score_again(folder: Path, components: Path, config: Path, fixtures: Path | N
     if run.manifest.role is not None:  # a rerun or baseline has an earlier prompt by design
         changed = [name for name in changed if name != "prompt"]
     _warn_of_changes(changed)
-    outcomes = list(journal.made_calls(folder, manifest))
+    outcomes = list(journal.made_calls(manifest, journal.read_outcomes(folder)))
     if not outcomes:
         raise RunError(f"{folder} has no outputs yet; finish the run with `skill-evaluator evaluate`")
     judged = _read_judged_run(run, judged_items(run_cases, outcomes), configuration, config)
-    with open_scores(component, run_cases, len(outcomes)) as scores:
-        scorecard = score_outcomes(scores, manifest, outcomes, judged.scores)
+    with open_scorer(component, run_cases, len(outcomes)) as scorer:
+        scorecard = score_outcomes(scorer, manifest, outcomes, judged.scores)
     stopped = judged.stopped if len(outcomes) == manifest.calls else "unfinished: calls are missing"
     recorder = Recorder.of(component, configuration)
     record = recorder.record(run.model, run.manifest, scorecard, stopped=stopped, judge=judged.summary)
@@ -245,10 +245,11 @@ def explain(
         print(f"warning: {record} was made from other outputs than {folder / journal.ANSWERS} has", file=sys.stderr)
     run_cases = _cases_of(folder, manifest.cases if case is None else [case], cases, "explained")
     shown = {each.id for each in run_cases}
-    outcomes = [made for made in journal.made_calls(folder, manifest) if made.call.case_id in shown]
+    made_calls = journal.made_calls(manifest, journal.read_outcomes(folder))
+    outcomes = [made for made in made_calls if made.call.case_id in shown]
     answered = {made.call: made for made in outcomes}
-    with open_scores(component, run_cases, len(outcomes)) as scores:
-        scorer = Scorer(scores, scores.cases, manifest.replicates)
+    with open_scorer(component, run_cases, len(outcomes)) as text_scorer:
+        scorer = RunScorer(text_scorer, text_scorer.cases, manifest.replicates)
         for made in outcomes:
             scorer.add(made)
         judged = read_sentence_answers(folder / journal.JUDGE)

@@ -16,11 +16,9 @@ from skill_evaluator.evaluation.runs import (
     EvaluationRequest,
     Finished,
     Inputs,
-    is_recordable,
     max_remaining_costs,
     plan_runs,
     read_inputs,
-    record_path,
 )
 from skill_evaluator.identifiers import invocation_of
 from skill_evaluator.library.components import Component
@@ -28,23 +26,14 @@ from skill_evaluator.library.options import FOLDERS, words_of
 from skill_evaluator.records.archive import Archive, append_rows, read_entries
 from skill_evaluator.records.record import Record, short_digest, write_record
 from skill_evaluator.records.selection import runs_of_versions
+from skill_evaluator.runner import journal
 from skill_evaluator.runner.engine import make_calls
-from skill_evaluator.runner.journal import (
-    ANSWERS,
-    MANIFEST,
-    RECORD,
-    ComponentRun,
-    answered_calls,
-    check_writable,
-    made_calls,
-    outcomes,
-    read_manifest,
-)
+from skill_evaluator.runner.journal import RECORD, ComponentRun, check_writable
 from skill_evaluator.runner.schedule import Budget
 from skill_evaluator.runner.session import Session, Watch, print_resume_command, with_keys
 from skill_evaluator.scoring.answer_views import ChangedAnswers, answer_changes
 from skill_evaluator.scoring.recording import Recorder
-from skill_evaluator.scoring.scorer import open_scores, score_outcomes
+from skill_evaluator.scoring.scorer import open_scorer, score_outcomes
 from skill_evaluator.text import counted
 from skill_evaluator.verdicts.component import RunSpread
 from skill_evaluator.verdicts.decide.comparability import common_part
@@ -85,7 +74,7 @@ class EvaluationResult:
         """Return the request with its limits, if any, reduced by the calls and cost of this evaluation."""
         records = [each.record for each in self.finished]
         judges = [record.judged for record in records if record.judged]
-        calls = sum(len(outcomes(each.folder)) for each in self.finished) + sum(judge.calls for judge in judges)
+        calls = sum(len(journal.outcomes(each.folder)) for each in self.finished) + sum(judge.calls for judge in judges)
         costs = [*(record.cost.cost_usd for record in records), *(judge.cost_usd for judge in judges)]
         if request.max_calls is not None:
             request = replace(request, max_calls=max(0, request.max_calls - calls))
@@ -95,24 +84,23 @@ class EvaluationResult:
 
     def changed_outputs(self) -> list[ChangedAnswers]:
         """Return the changed outputs of each compared model, or the reason why they are unknown."""
-        changed, finished = [], {each.record.run_id: each for each in self.finished}
-        for model in self.verdict.models if self.verdict else ():
-            candidate = finished.get(model.candidate.run_id)
-            if candidate is not None and model.baseline is not None:
-                changed.append(self._changed_of(candidate, model.baseline.run_id))
-        return changed
+        finished = {each.record.run_id: each for each in self.finished}
+        models = self.verdict.models if self.verdict else ()
+        pairs = [(finished.get(model.candidate.run_id), model.baseline) for model in models]
+        return [self._changed_of(run, baseline.run_id) for run, baseline in pairs if run and baseline]
 
     def _changed_of(self, candidate: Finished, baseline_id: str) -> ChangedAnswers:
         component, record, inputs = self.inputs.component, candidate.record, self.inputs
         folders = [results / baseline_id for results in (inputs.results_dir, component.results_dir)]
-        folder = next((folder for folder in folders if (folder / ANSWERS).exists()), None)
+        folder = next((folder for folder in folders if (folder / journal.ANSWERS).exists()), None)
         if folder is None:
             command = (
                 f"`skill-evaluator evaluate {component.name} --model {record.model_id} --rerun-baseline` runs it again"
             )
             absent = f"its run folder, which is not committed, is not on this machine; {command}"
             return ChangedAnswers(model_id=record.model_id, baseline=baseline_id, absent=absent)
-        baseline, answers = self.archive.record(baseline_id), (outcomes(folder), outcomes(candidate.folder))
+        baseline = self.archive.record(baseline_id)
+        answers = journal.outcomes(folder), journal.outcomes(candidate.folder)
         return ChangedAnswers(
             model_id=record.model_id,
             baseline=baseline_id,
@@ -135,7 +123,7 @@ def evaluate(request: EvaluationRequest, watch: Watch) -> EvaluationResult:
     try:
         scored = call_and_score(runs, inputs, watch)
     except KeyboardInterrupt:  # during the scoring, since an interruption of the calls ends them without an error
-        begun = [run for run in runs if (run.folder / MANIFEST).exists()]
+        begun = [run for run in runs if (run.folder / journal.MANIFEST).exists()]
         print_resume_command(_resume_command(begun, recorded, inputs))
         raise
     finished, problems = _save(scored, recorded, inputs)
@@ -150,7 +138,7 @@ def _resume_command(runs: Sequence[ComponentRun], finished: Sequence[Finished], 
         return []
     request, stops = inputs.request, " ".join(each.record.stopped or "" for each in finished)
     if "max_calls" in stops:
-        answered = sum(len(answered_calls(run.folder)) for run in unfinished)
+        answered = sum(len(journal.answered_calls(run.folder)) for run in unfinished)
         request = replace(request, max_calls=sum(run.manifest.calls for run in unfinished) - answered)
     if "max_cost" in stops:
         remaining = max_remaining_costs(runs, inputs).values()
@@ -174,12 +162,12 @@ def call_and_score(planned: Sequence[ComponentRun], inputs: Inputs, watch: Watch
     usable = with_keys([run.model for run in planned], inputs)
     runs = [run for run in planned if run.model.id in usable]
     check_writable(inputs.results_dir)
-    if any(is_recordable(run, request) for run in runs):
+    if request.leaderboard and any(run.manifest.whole for run in runs):
         check_writable(component.records_dir)
     cases = [case for case in inputs.cases if any(case.id in run.manifest.cases for run in runs)]
-    with open_scores(component, cases, sum(run.manifest.calls for run in runs)) as scores:
+    with open_scorer(component, cases, sum(run.manifest.calls for run in runs)) as scorer:
         for case in cases:
-            scores.undefined(case.id)  # raises FixtureError if a ground truth is too costly to score
+            scorer.undefined(case.id)  # raises FixtureError if a ground truth is too costly to score
         failures = make_calls(session, [(run, {case.id: (run.component, case) for case in cases}) for run in runs])
         recorder = Recorder.of(component, inputs)
         finished = []
@@ -188,10 +176,11 @@ def call_and_score(planned: Sequence[ComponentRun], inputs: Inputs, watch: Watch
             if inputs.judge is not None and failure is None:
                 judged = judge_run(run, cases, inputs.judge, session, request.config)
             stopped = str(failure) if failure else judged.stopped
-            made = made_calls(run.folder, run.manifest, problems=[])  # `make_calls` has printed the problems
+            replicates = journal.read_journal(run.folder, [])  # `make_calls` has printed the problems
+            made = journal.made_calls(run.manifest, replicates)
             outcomes = with_progress(made, run.manifest.calls, f"scored outputs of {run.model.id}")
-            scorecard = score_outcomes(scores, run.manifest, outcomes, judged.scores)
-            run = replace(run, manifest=read_manifest(run.folder))  # the server is written during the calls
+            scorecard = score_outcomes(scorer, run.manifest, outcomes, judged.scores)
+            run = replace(run, manifest=journal.read_manifest(run.folder))  # the server is written during the calls
             record = recorder.record(run.model, run.manifest, scorecard, stopped=stopped, judge=judged.summary)
             finished.append(Finished(run=run, record=record, record_path=run.folder / RECORD))
     is_rerun = [each.run.manifest.role == "again" for each in finished]
@@ -208,7 +197,7 @@ def _session_of(planned: Sequence[ComponentRun], inputs: Inputs, watch: Watch) -
         watch=watch,
         budget=Budget(request.max_cost, request.max_calls),
         concurrency=request.concurrency,
-        limits=request.limits,
+        limits=request.planned.limits if request.planned else {},
         recorded_models={model_id for model_id, _ in settings & recorded},
     )
 
@@ -223,14 +212,14 @@ def _save(
             write_record(earlier.folder / RECORD, earlier.record)
     final = {each.record.run_id for each in (*scored, *recorded) if each.record.is_final}
     for each in scored:
-        record = each.record
+        record, path = each.record, each.record_path
         # a baseline is recorded only with the final run of the new version that was interleaved with it
         is_final = record.is_final and (not record.is_baseline or record.beside in final)
         try:
-            if is_final and is_recordable(each.run, inputs.request):
-                each = replace(each, record_path=_add_to_records(each, inputs.component))
+            if is_final and inputs.request.leaderboard and each.run.manifest.whole:
+                path = _add_to_records(each, inputs.component)
             write_record(each.folder / RECORD, record)
-            finished.append(each)
+            finished.append(replace(each, record_path=path))
         except SkillEvaluatorError as problem:  # the other runs are still saved
             problems.append(problem)
     return finished, problems
@@ -239,8 +228,6 @@ def _save(
 def _compare(
     finished: Sequence[Finished], problems: Sequence[SkillEvaluatorError], runs: Sequence[ComponentRun], inputs: Inputs
 ) -> EvaluationResult:
-    recorded = inputs.recorded()
-    archive = recorded.archive
     final = {each.record.run_id: each for each in finished if each.record.is_final}
     reruns_failed = any(run.manifest.reruns_failing for run in runs)  # --failing needs both versions
     judged = [
@@ -249,16 +236,18 @@ def _compare(
         if each.record.shard is None and each.run.manifest.role is None
         if not reruns_failed or each.record.beside in final
     ]
-    archive.add(each.record for each in finished if each.run.manifest.role == "baseline")
+    baselines = [each.record for each in finished if each.run.manifest.role == "baseline"]
+    partial = {run.manifest.run_id for run in runs if not run.manifest.whole}
+    recorded = inputs.recorded().with_records([*baselines, *(one for one in judged if one.run_id not in partial)])
     verdict, ranking = None, None
     if judged:
-        partial = {run.manifest.run_id for run in runs if not run.manifest.whole}
         verdict = recorded.verdict_on(judged, partial, asked_again=reruns_failed)
     ranked = [record for record in judged if record.complete]
     if not (inputs.request.cases or reruns_failed) and len({record.model_id for record in ranked}) == len(ranked) > 1:
+        recorded = recorded.with_records(ranked)
         ranking = recorded.ranking_of(ranked, verdict)
-        if runs_of_versions(archive.entries) and not any(record.draft for record in ranked):
-            ranking = recorded.with_advice(archive.entries, ranking)[1]
+        if runs_of_versions(recorded.archive.entries) and not any(record.draft for record in ranked):
+            ranking = recorded.with_advice(recorded.archive.entries, ranking)[1]
     if verdict is not None and not all(record.draft for record in judged):
         ship = ranking.advice.sentence if ranking and ranking.advice.version else recorded.ship_words()
         verdict = verdict.model_copy(update={"ship": ship})
@@ -269,7 +258,7 @@ def _compare(
         runs=runs,
         finished=finished,
         problems=problems,
-        archive=archive,
+        archive=recorded.archive,
         judged=judged,
         verdict=verdict,
         ranking=ranking,
@@ -279,7 +268,7 @@ def _compare(
 
 def _add_to_records(scored: Finished, component: Component) -> Path:
     """Add a record to the component's records, and its row, if any, to the leaderboard. Return the record's path."""
-    path, record = record_path(scored.run, component), scored.record
+    path, record = component.records_dir / f"{scored.record.run_id}.json", scored.record
     try:
         if record.has_row:
             append_rows(component.leaderboard_path, record.skill, [record.row()], {path: record})

@@ -21,7 +21,7 @@ from skill_evaluator.judges.modes.sentences import judge_estimate
 from skill_evaluator.library import options as cli
 from skill_evaluator.library.cases import Case, load_cases, refuse_unfilled
 from skill_evaluator.library.components import Component, load_component
-from skill_evaluator.library.config import Model, Policy, Settings, select_models
+from skill_evaluator.library.config import Limits, Model, Policy, Settings, select_models
 from skill_evaluator.library.scenarios import SCHEMA_ALONE, apply_scenario
 from skill_evaluator.library.versions import component_at, component_with
 from skill_evaluator.providers import Configuration, missing_key, read_configuration, refuse_unbatched, with_program
@@ -45,47 +45,59 @@ from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.component import RecordedComponent
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedValues:
+    """The values that a plan sets for a run and that are no options."""
+
+    invocation: str  # the prefix of run ids
+    baseline_commit: str | None = None  # the commit of the interleaved baseline's prompt
+    limits: Mapping[str, Limits] = field(default_factory=dict)  # the run's shares of rate limits, by model id
+
+
 @cli.options
-class EvaluationRequest(cli.LimitsOption, cli.LibraryOptions):
-    """The options of `evaluate`, and the values that a plan sets for a run.
+class CallOptions:
+    """The options for the calls to make."""
 
-    A plan sets `invocation` (the prefix of run ids), `baseline_commit`, and `limits` (the run's shares of rate limits,
-    by model id).
-    """
-
-    skill: str = cli.argument(cli.SKILL, metavar="COMPONENT")
     replicates: int | None = cli.option("Calls per case and model; default 10 (settings.yaml).", None, "-n")
     models: cli.OnlyModels = ()
     dry_run: bool = cli.flag("Check inputs and print the maximum cost; make no call.")
     cases: cli.Cases = ()
     seed: int | None = cli.rare("Seed; default: settings.yaml; with a baseline: a new seed.")
+    shard: str | None = cli.rare("Run only the I-th of N parts of the cases.", metavar="I/N")
+
+
+@cli.options
+class ResumeOptions:
+    """The options for the unfinished run to continue."""
+
     resume: bool = cli.flag("Continue the newest unfinished run.")
     run: str | None = cli.option("Continue the run with this id or in this folder.", metavar="ID")
     no_reuse: bool = cli.flag("Start a new run, even if an unfinished one could continue.")
-    shard: str | None = cli.rare("Run only the I-th of N parts of the cases.", metavar="I/N")
+
+    @property
+    def resumed(self) -> str | None:
+        """The run that the options name: an id, a folder, or `latest` for the newest unfinished run. Else None."""
+        return self.run or (cli.LATEST if self.resume else None)
+
+
+@cli.options
+class EvaluationRequest(ResumeOptions, CallOptions, cli.LimitsOption, cli.LibraryOptions):
+    """The options of `evaluate`. `planned` is None unless the run belongs to a plan."""
+
+    skill: str = cli.argument(cli.SKILL, metavar="COMPONENT")
     scenario: str | None = cli.rare("Wrap the prompt in the file .evaluator/scenarios/NAME.md.", metavar="NAME")
     no_prompt: bool = cli.flag("Send only the output schema instead of the prompt.")
     recorded_baseline: bool = cli.flag("Compare with the baseline's record; do not run it again.")
     failing: bool = cli.flag("Run again only the cases that failed in the newest record.")
     with_baseline: bool = cli.rare("Also run the baseline, even for a draft.", False)
-    invocation: str | None = None
-    baseline_commit: str | None = None
-    limits: Mapping[str, Any] = field(default_factory=dict)
     rerun_baseline: bool = cli.rare("Run the highest recorded version again to measure noise.", False)
+    planned: PlannedValues | None = None
     draft: bool = cli.flag("Make a draft: it is in no leaderboard and never a baseline.")
     batch: cli.Batch = False
     results: Path | None = cli.rare("Folder for the runs; default: the component's evals/results.", metavar="DIR")
     leaderboard: bool = cli.rare(
         "Whether to add the record to leaderboard.json; default: yes.", True, negative="--no-leaderboard"
     )
-
-    @property
-    def resumed(self) -> str | None:
-        """The run that the options ask to continue, or `latest` for the newest unfinished one.
-
-        It is None if they name none; an unfinished run of the same inputs may still be continued.
-        """
-        return self.run or (cli.LATEST if self.resume else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,15 +237,13 @@ class Finished:
 def plan_runs(inputs: Inputs) -> tuple[Sequence[ComponentRun], list[Finished]]:
     """Return (runs to call, runs already recorded). Raise RunError if an option or a record forbids a run."""
     request, recorded = inputs.request, read_entries(inputs.component.leaderboard_path)
-    runs: Sequence[ComponentRun]
-    finished: list[Finished] = []
     if request.resumed is not None:
         runs, finished = _resume_runs(inputs, request.resumed)
     else:
-        runs = _new_runs(inputs)
-        if not (request.no_reuse or request.dry_run or request.draft or request.failing or request.invocation):
+        runs, finished = _new_runs(inputs), []
+        if not (request.no_reuse or request.dry_run or request.draft or request.failing or request.planned):
             runs, finished = _with_unfinished_runs(runs, inputs, [entry for entry in recorded if entry.complete])
-    is_kept = request.leaderboard or request.invocation is not None  # `ci collect` records a planned run
+    is_kept = request.leaderboard or request.planned is not None  # `ci collect` records a planned run
     for manifest in (run.manifest for run in runs if is_kept and run.manifest.whole and not run.manifest.draft):
         refusal = refusal_reason(recorded, manifest.skill_version, manifest.digests["prompt"])
         if refusal is not None:
@@ -244,19 +254,14 @@ def plan_runs(inputs: Inputs) -> tuple[Sequence[ComponentRun], list[Finished]]:
     return runs, finished
 
 
-def is_recordable(run: Run, request: EvaluationRequest) -> bool:
-    """Return whether the run will be saved among the component's records once it is complete."""
-    return request.leaderboard and run.manifest.whole
-
-
-def _new_runs(inputs: Inputs) -> Sequence[ComponentRun]:
+def _new_runs(inputs: Inputs) -> list[ComponentRun]:
     request, component = inputs.request, inputs.component
     size = RunSize(
         replicates=request.replicates or inputs.settings.replicates,
         seed=inputs.settings.seed if request.seed is None else request.seed,
         shard=inputs.shard,
         selection=request.cases,
-        invocation=request.invocation,
+        invocation=request.planned.invocation if request.planned else None,
         draft=request.draft,
         transport="batch" if request.batch else "direct",
     )
@@ -270,7 +275,7 @@ def _new_runs(inputs: Inputs) -> Sequence[ComponentRun]:
         raise RunError(f"no case of '{component.name}' is applicable to a model; see the reasons in the warnings above")
     designed = request.with_baseline or request.failing or request.rerun_baseline
     has_no_verdict = request.draft or request.cases or request.shard or request.scenario
-    plain = has_no_verdict or request.recorded_baseline or request.invocation  # jobs of a plan are designed by the plan
+    plain = has_no_verdict or request.recorded_baseline or request.planned  # jobs of a plan are designed by the plan
     if not designed and (plain or inputs.settings.policy.design != "beside"):
         return new
     if request.failing and not (new := _failing_runs(new, inputs)):
@@ -336,11 +341,6 @@ def max_remaining_costs(runs: Iterable[ComponentRun], inputs: Inputs) -> dict[st
             judge_calls = judge_estimate(judge, inputs.kinds[judge.provider], cases, model, manifest.replicates)
             costs.setdefault(judge.id, []).append(judge_calls.cost_upper_usd)
     return {model_id: total_or_none(parts) for model_id, parts in costs.items()}
-
-
-def record_path(run: Run, component: Component) -> Path:
-    """Return the path of a run's record among the component's records."""
-    return component.records_dir / f"{run.manifest.run_id}.json"
 
 
 def _with_unfinished_runs(
@@ -409,7 +409,7 @@ def _resume_runs(inputs: Inputs, name: str) -> tuple[list[ComponentRun], list[Fi
     component = inputs.component
     unfinished, finished = [], []
     for run in _saved_runs(inputs, name):
-        path = record_path(run, component)
+        path = component.records_dir / f"{run.manifest.run_id}.json"
         if not path.exists():
             unfinished.append(run)
             continue
@@ -577,7 +577,8 @@ def _component_on_disk(inputs: Inputs) -> Component:
 
 def _run_with_baseline(run: ComponentRun, inputs: Inputs, archive: Archive) -> list[ComponentRun]:
     """Return the run and its interleaved baseline. Return [] if no run is recorded that can be its baseline."""
-    commit = inputs.request.baseline_commit
+    planned = inputs.request.planned
+    commit = planned.baseline_commit if planned else None
     if commit is not None:
         component, commit = component_at(_component_on_disk(inputs), commit)
     else:

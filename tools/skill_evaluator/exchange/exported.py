@@ -23,7 +23,7 @@ from skill_evaluator.text import nearest
 from skill_evaluator.verdicts.component import RecordedComponent
 from skill_evaluator.verdicts.decide.results import ModelVerdict
 
-Row = dict[str, Any]
+ExportedRow = dict[str, Any]
 
 # The columns of every table, and the other columns of `records`, each with the path of an attribute of Record.
 _RUN_COLUMNS = ("run_id", "timestamp", "skill", "skill_version", "model_id", "scenario", "draft", "complete")
@@ -44,7 +44,7 @@ _FORMULA_PREFIXES = ("=", "+", "-", "@")
 _RECORDS_GLOB = "*/evals/records/*.json"
 
 
-def _record_rows(record: Record) -> Iterator[Row]:
+def _record_rows(record: Record) -> Iterator[ExportedRow]:
     row = _run_values(record) | {name: attrgetter(path)(record) for name, path in _RECORD_COLUMNS.items()}
     row |= {"served_model": served_text(record.served_model), "prompt_digest": record.digests.get("prompt")}
     summaries: Mapping[str, Summary] = {**record.accuracy, **record.reproducibility}
@@ -55,7 +55,7 @@ def _record_rows(record: Record) -> Iterator[Row]:
     yield row
 
 
-def _case_rows(record: Record) -> Iterator[Row]:
+def _case_rows(record: Record) -> Iterator[ExportedRow]:
     metric = record.primary_metric
     for case in record.per_case:
         strict = strict_by_replicate(case, metric)
@@ -73,7 +73,7 @@ def _case_rows(record: Record) -> Iterator[Row]:
             }
 
 
-def _leaf_rows(record: Record) -> Iterator[Row]:
+def _leaf_rows(record: Record) -> Iterator[ExportedRow]:
     for case in record.per_case:
         for path in dict.fromkeys([*case.fields, *case.profile]):
             count, field = case.fields.get(path), record.per_field.get(path)
@@ -88,11 +88,11 @@ def _leaf_rows(record: Record) -> Iterator[Row]:
             }
 
 
-def _run_values(record: Record) -> Row:
+def _run_values(record: Record) -> ExportedRow:
     return {name: getattr(record, name) for name in _RUN_COLUMNS}
 
 
-TABLES: Mapping[str, Callable[[Record], Iterator[Row]]] = {
+TABLES: Mapping[str, Callable[[Record], Iterator[ExportedRow]]] = {
     "records": _record_rows,
     "cases": _case_rows,
     "leaves": _leaf_rows,
@@ -161,7 +161,7 @@ def _record_files(source: str, components: Path) -> list[Path]:
     return files[:1]
 
 
-def _csv_text(rows: Sequence[Row]) -> str:
+def _csv_text(rows: Sequence[ExportedRow]) -> str:
     names = dict.fromkeys(name for row in rows for name in row)
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")

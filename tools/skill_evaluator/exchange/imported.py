@@ -69,7 +69,7 @@ def _as_text(value: Any) -> str | None:
 _Number = BeforeValidator(_as_number)
 Score = Annotated[float | None, Field(ge=0, le=1, allow_inf_nan=False), _Number]
 Amount = Annotated[float | None, Field(ge=0, allow_inf_nan=False), _Number]
-Count = Annotated[int | None, Field(ge=0), _Number]
+Count = Annotated[int | None, Field(ge=0, le=2**53), _Number]
 
 
 class ImportedOutput(BaseModel):

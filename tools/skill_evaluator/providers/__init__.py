@@ -10,15 +10,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from skill_evaluator import plugins
+from skill_evaluator.display import Redactor, add_key_variables
 from skill_evaluator.errors import ConfigError, SkillEvaluatorError
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model, Settings, load_models, load_settings
-from skill_evaluator.processes import hide_from_children
 from skill_evaluator.providers import anthropic, google, local, openai, program, replay
 from skill_evaluator.providers.access import (
     CLOUDS,
     REQUEST_TOKEN,
-    Redactor,
     check_cloud,
     cloud_of,
     identifiers_of,
@@ -155,7 +154,7 @@ def read_keys(models: Iterable[Model], kinds: Kinds) -> Keys:
     variables = {name for kind in (*PROVIDERS.values(), *kinds.values()) for name in kind.key_variables}
     variables |= {model.api_key_env for model in models if model.api_key_env} | {REQUEST_TOKEN}
     variables |= {name for place in CLOUDS.values() for name in place.variables}
-    hide_from_children(variables)
+    add_key_variables(variables)
     return {variable: os.environ[variable] for variable in variables if variable in os.environ}
 
 

@@ -1,19 +1,12 @@
-"""Access without a vendor's key (`auth: oidc` or `place`), and removal of keys and tokens from texts.
+"""Access without a vendor's key (`auth: oidc` or `place`).
 
 GitHub issues an identity token, and a vendor's SDK exchanges it for access. The token is valid for five minutes, so
 every exchange requests a new one. No token is written to a file. A cloud is called through a client of the vendor's
 SDK. If the cloud has no variable for a key, this client finds the login of the machine or job.
-
-Keys are removed verbatim, URL-quoted, JSON-escaped, or in base64 at any offset.
 """
 
-import base64
-import json
 import os
-import re
-import sys
-import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -22,10 +15,10 @@ from urllib.parse import quote, unquote, urlsplit
 
 from pydantic import ValidationError
 
-from skill_evaluator.errors import ConfigError, InternalError, SkillEvaluatorError
+from skill_evaluator.display import Redactor, environment_redactor, internal_error, remember_token
+from skill_evaluator.errors import ConfigError, SkillEvaluatorError
 from skill_evaluator.files import first_problem
 from skill_evaluator.library.config import Model
-from skill_evaluator.processes import child_environment
 from skill_evaluator.providers.base import Federation, ProviderError, ProviderKind, unreachable
 from skill_evaluator.text import listed
 
@@ -34,31 +27,7 @@ _TIMEOUT_S = 10.0
 _MAX_QUOTE = 160  # characters of a vendor's message, to leave room for the claims and the rule
 _CLAIMS = {"subject": "sub", "audience": "aud", "repository": "repository"}
 _refused = partial(ProviderError, "identity_refused", kind="no_credentials", fatal=True)
-_MASK = "[redacted]"
-_MIN_LENGTH = 8  # shorter keys are placeholders, and removing them would damage other text
-_TOKENS: set[str] = set()  # access tokens that the process has received
 ResultT = TypeVar("ResultT")
-
-
-def remember(token: str) -> None:
-    """Add an access token that every `Redactor` of this process removes."""
-    _TOKENS.add(token)
-
-
-class Redactor:
-    """Removes keys from a text before it reaches a journal, a record or a screen."""
-
-    def __init__(self, keys: Iterable[str]) -> None:
-        self._keys = {key.strip() for key in keys}
-        self._tokens: frozenset[str] = frozenset()
-        self._pattern = _pattern_of(self._keys)
-
-    def __call__(self, text: str) -> str:
-        """Replace the keys and remembered tokens of 8 characters or more in a text by `[redacted]`."""
-        if len(_TOKENS) > len(self._tokens):
-            self._tokens = frozenset(_TOKENS)
-            self._pattern = _pattern_of(self._keys | self._tokens)
-        return self._pattern.sub(_MASK, text)
 
 
 def error_of(problem: Exception, component: str | None = None) -> SkillEvaluatorError:
@@ -66,13 +35,10 @@ def error_of(problem: Exception, component: str | None = None) -> SkillEvaluator
 
     A pydantic ValidationError means invalid input: return a SkillEvaluatorError and print nothing.
     """
-    shown = [name for name in child_environment() if not name.endswith(("_KEY", "_TOKEN"))]
-    redact = Redactor(value for name, value in os.environ.items() if name not in shown)
     if isinstance(problem, ValidationError):
-        return SkillEvaluatorError(redact(f"{first_problem(problem)} in what was read for {problem.title}"))
-    print(redact("".join(traceback.format_exception(problem))), file=sys.stderr, end="", flush=True)
-    where = "" if component is None else f" in {component}"
-    return InternalError(redact(f"internal error{where}: {type(problem).__name__}: {problem}"))
+        message = f"{first_problem(problem)} in what was read for {problem.title}"
+        return SkillEvaluatorError(environment_redactor()(message))
+    return internal_error(problem, component)
 
 
 def result_or_error(component: str, work: Callable[[], ResultT]) -> ResultT | SkillEvaluatorError:
@@ -91,21 +57,6 @@ def passwords_of(url: str) -> Iterator[str]:
     if parts.password:
         password = unquote(parts.password)
         yield from (password, f"{unquote(parts.username or '')}:{password}")  # basic authentication encodes both
-
-
-def _pattern_of(keys: Iterable[str]) -> re.Pattern[str]:
-    spellings = {spelling for key in keys if len(key) >= _MIN_LENGTH for spelling in _spellings(key)}
-    longest_first = sorted(spellings, key=len, reverse=True)
-    return re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")  # (?!) matches nothing
-
-
-def _spellings(key: str) -> Iterator[str]:
-    yield from (key, quote(key, safe="", errors="surrogatepass"), json.dumps(key)[1:-1], key.replace("/", r"\/"))
-    for before, shared in ((0, 0), (1, 2), (2, 3)):  # bytes before the key, and code characters that depend on them
-        raw = bytes(before) + key.encode("utf-8", "surrogatepass")
-        code = base64.b64encode(raw).decode().rstrip("=")
-        fragment = code[shared : len(code) - (len(raw) % 3 != 0)]
-        yield from (fragment, fragment.translate(str.maketrans("+/", "-_")))
 
 
 def identifiers_of(federation: Federation) -> dict[str, str]:
@@ -138,7 +89,7 @@ class Identity:
 
     def note_access(self, token: str) -> None:
         """Note that an access token was received, and register it for redaction."""
-        remember(token)
+        remember_token(token)
         self._has_access = True
 
     def token(self) -> str:
@@ -155,7 +106,7 @@ class Identity:
                 is_refusal = answer.status_code in (400, 401, 403)
                 raise _refused(message, status=answer.status_code) if is_refusal else unreachable(message)
             token = str(answer.json()["value"])
-            remember(token)
+            remember_token(token)
             claims: Mapping[str, Any] = jwt.decode(token, verify=False)  # type: ignore[no-untyped-call]
             self._claims = claims  # only for messages; the vendor verifies them
         except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, LookupError, TypeError) as problem:

@@ -21,10 +21,11 @@ import aiohttp
 import httpx2
 from yarl import URL
 
+from skill_evaluator.display import remember_token
 from skill_evaluator.errors import ConfigError
 from skill_evaluator.identifiers import is_address
 from skill_evaluator.library.config import Model, Settings
-from skill_evaluator.providers.access import Identity, Options, cloud_client, cloud_of, remember
+from skill_evaluator.providers.access import Identity, Options, cloud_client, cloud_of
 from skill_evaluator.providers.base import ProviderError, dropped, timed_out, unreachable
 from skill_evaluator.providers.remote import HttpResponse, RequestBody, Send, TooLargeError, json_bytes
 
@@ -282,7 +283,7 @@ class SdkConnection(httpx2.AsyncBaseTransport):
         if self.identity is not None:
             self.identity.note_access(token)
         elif self.place is not None:
-            remember(token)
+            remember_token(token)
 
     def open_client(self, model: Model, key: str | None, open_direct: Callable[[Options], Any], headers: Any) -> None:
         """Open the SDK's client for the model's cloud. If the model is not in a cloud, use `open_direct`."""

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path, PurePosixPath
@@ -263,12 +264,13 @@ class Archive:
         record = read_record(path)
         return record if record.draft else None
 
-    def add(self, records: Iterable[Record]) -> None:
-        """Add the runs of records, which need not be written to files. They replace entries with the same run id."""
-        new = {record.run_id: record for record in records}
-        self._read |= new
+    def with_records(self, records: Iterable[Record]) -> "Archive":
+        """Return an archive that also has these records, which need not be saved. They replace entries by run id."""
+        new, archive = {record.run_id: record for record in records}, copy(self)
+        archive._read = self._read | new
         older = [entry for entry in self.entries if entry.run_id not in new]
-        self.entries = _selectable([*map(entry_of, new.values()), *older])
+        archive.entries = _selectable([*map(entry_of, new.values()), *older])
+        return archive
 
 
 def _selectable(entries: Iterable[RecordedRun]) -> list[RecordedRun]:

@@ -20,17 +20,7 @@ from skill_evaluator.library.versions import (
     version_before,
     versioning_problems,
 )
-from skill_evaluator.records.archive import (
-    Acceptance,
-    Leaderboard,
-    entry_of,
-    first_runs,
-    json_of,
-    mark_edited,
-    order,
-    parse_board,
-    read_acceptances,
-)
+from skill_evaluator.records import archive
 from skill_evaluator.records.record import Record, Row, parse_record, short_digest
 from skill_evaluator.repository import Repository, within
 from skill_evaluator.stats import by_key
@@ -166,7 +156,7 @@ def _disorder(files: CommittedRecords, rows: Sequence[Row]) -> Iterator[Problem]
         if count > 1:
             yield files.board_problem(f"run '{run_id}' has more than one row", run_id)
     for upper, lower in pairwise(rows):
-        if order(lower) > order(upper):
+        if archive.order(lower) > archive.order(upper):
             message = f"row '{lower.run_id}' is newer than the row above; rows are sorted newest first"
             yield files.board_problem(message, lower.run_id)
 
@@ -174,8 +164,8 @@ def _disorder(files: CommittedRecords, rows: Sequence[Row]) -> Iterator[Problem]
 def _edited_prompts(
     files: CommittedRecords, rows: Sequence[Row], current: ComponentVersion | None
 ) -> Iterator[Problem]:
-    entries = mark_edited([entry_of(row) for row in rows])
-    first = first_runs(entries)
+    entries = archive.mark_edited([archive.entry_of(row) for row in rows])
+    first = archive.first_runs(entries)
     if current is not None and current.version in first:
         after = replace(current, prompt=short_digest(current.prompt or ""), schema=short_digest(current.schema or ""))
         equal = (run for run in entries if run.complete and (run.version, run.prompt) == (after.version, after.prompt))
@@ -208,20 +198,20 @@ def _contradictions(files: CommittedRecords, row: Row, value: Any, record: Recor
 def _acceptance_problems(path: Path, files: CommittedRecords) -> Iterator[Problem]:
     file = f"{files.folder}/evals/accepted.json"
     try:
-        acceptances = read_acceptances(path)
+        acceptances = archive.read_acceptances(path)
         rows = _read_rows(files) if acceptances else []
     except LeaderboardError as problem:
         yield Problem(file=file, line=1, message=str(problem))
         return
     runs = {row.run_id: (row.skill_version, row.model_id) for row in rows if row.complete and row.scenario is None}
-    edited = {entry.run_id for entry in mark_edited([entry_of(row) for row in rows]) if entry.edited}
+    edited = {entry.run_id for entry in archive.mark_edited([archive.entry_of(row) for row in rows]) if entry.edited}
     for index, acceptance in enumerate(acceptances):
         for message in _acceptance_faults(acceptance, f"at accepted[{index}] in {file}", runs, edited):
             yield Problem(file=file, line=1, message=message)
 
 
 def _acceptance_faults(
-    acceptance: Acceptance, location: str, runs: Mapping[str, tuple[str, str]], edited: Collection[str]
+    acceptance: archive.Acceptance, location: str, runs: Mapping[str, tuple[str, str]], edited: Collection[str]
 ) -> Iterator[str]:
     """Yield an error message for each run or model of an accepted version that the leaderboard does not confirm.
 
@@ -266,13 +256,13 @@ def _read_rows(files: CommittedRecords) -> list[Row]:
     if files.leaderboard is None:
         return []
     path = Path(files.board_path)
-    json_of(files.leaderboard, path)  # refuses duplicate keys and NaN, which `parse_board` accepts
-    return parse_board(files.leaderboard, path, Leaderboard, (files.skill, *files.formerly)).runs
+    archive.json_of(files.leaderboard, path)  # refuses duplicate keys and NaN, which `parse_board` accepts
+    return archive.parse_board(files.leaderboard, path, archive.Leaderboard, (files.skill, *files.formerly)).runs
 
 
 def _read_record(raw: bytes, files: CommittedRecords, run_id: str) -> tuple[Any, Record]:
     path = Path(files.record_path(run_id))
-    value = json_of(raw, path)
+    value = archive.json_of(raw, path)
     record = parse_record(value, path)
     if record.run_id != run_id or record.skill not in (files.skill, *files.formerly):
         raise LeaderboardError(

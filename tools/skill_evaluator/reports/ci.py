@@ -172,7 +172,7 @@ def _outcome_blocks(outcome: Outcome) -> Iterator[Block]:
         return
     otherwise = {"complete": _NO_VERDICT, "refused": _REFUSED}
     made = [run for run in outcome.runs if not run.is_baseline]
-    by_verdict = by_key((outcome.verdict_on(run) or otherwise.get(run.status, _NOT_MEASURED), run) for run in made)
+    by_verdict = by_key((outcome.verdict_text(run) or otherwise.get(run.status, _NOT_MEASURED), run) for run in made)
     tolerance = f", {tolerance_words(*(model for result in outcome.verdicts for model in result.models))}"
     lines = []
     for verdict, text in _MEANINGS.items():
@@ -220,7 +220,7 @@ def _run_sheet(outcome: Outcome) -> Sheet:
             Cell(figures.skill_version, code=True) if figures else None,
             Cell(run.primary_metric, code=True) if run.primary_metric else None,
             number(figures.accuracy) + ci95 if figures else None,
-            "baseline" if run.is_baseline else outcome.verdict_on(run) or _NO_VERDICT,
+            "baseline" if run.is_baseline else outcome.verdict_text(run) or _NO_VERDICT,
             number(figures.reproducibility if figures else None),
             f"{run.counts.scored}/{run.counts.planned}",
             None if run.cost_usd is None else cost_words(run.cost_usd, run.hit_rate),

@@ -100,9 +100,9 @@ def _title(result: ComparisonResult) -> Iterator[LinePart]:
 
 
 def _replicates_words(model: ModelVerdict) -> str:
-    before = "" if model.baseline is None else str(model.baseline.replicates)
-    after = counted(model.candidate.replicates, "replicate")
-    return f"{before} → {after}" if before not in ("", str(model.candidate.replicates)) else after
+    before = "" if model.baseline is None else str(model.baseline.calls.replicates)
+    after = counted(model.candidate.calls.replicates, "replicate")
+    return f"{before} → {after}" if before not in ("", str(model.candidate.calls.replicates)) else after
 
 
 def _open_reasons(model: ModelVerdict) -> list[str]:
@@ -202,13 +202,14 @@ def _model_notes(model: ModelVerdict) -> Iterator[str]:
 
 
 def _amount_notes(amounts: Sequence[results.AmountResult]) -> Iterator[str]:
-    names = results.AMOUNT_NAMES
     for amount in amounts:
         if amount.change is not None:
-            low, high = amount.ci95 or (0.0, 0.0)
-            between = display.interval((low + 1, high + 1), amount.n_cases, lambda ratio: display.times(ratio or 0.0))
-            yield f"{names[amount.amount]} per output: {display.times(amount.change + 1)} (95 % interval: {between})"
-    unmeasured = by_key((amount.unmeasured, names[amount.amount]) for amount in amounts if amount.unmeasured)
+            low, high = amount.test.ci95 or (0.0, 0.0)
+            between = display.interval(
+                (low + 1, high + 1), amount.test.n_cases, lambda ratio: display.times(ratio or 0.0)
+            )
+            yield f"{amount.name} per output: {display.times(amount.change + 1)} (95 % interval: {between})"
+    unmeasured = by_key((amount.unmeasured, amount.name) for amount in amounts if amount.unmeasured)
     yield from (f"not measured: {listed(named)}, because {reason}" for reason, named in unmeasured.items())
 
 
@@ -252,7 +253,7 @@ def measure_sheet(model: ModelVerdict) -> Sheet:
     """Build the table of the metrics of a model, before and after."""
     rows = []
     for result in model.metrics:
-        counts = (display.number(result.detectable_drop), display.count(result.n_cases))
+        counts = (display.number(result.test.detectable_drop), display.count(result.test.n_cases))
         rows.append([*_measure_cells(result), *map(Cell, counts), _verdict_cell(result)])
     columns = ("metric", *_MEASURED, "detects", "cases", "verdict")
     below = columns[6:2:-1]
@@ -262,7 +263,8 @@ def measure_sheet(model: ModelVerdict) -> Sheet:
 def _measure_cells(measure: MeasureResult, link: str = "") -> list[Cell]:
     usual = "supporting" if measure.kind == "accuracy" else "advisory"
     mark = " *" if measure.tier == "critical" else "" if measure.tier == usual else f" ({measure.tier})"
-    chances = (display.interval(measure.ci95, measure.n_cases, display.signed), display.probability(measure.p))
+    test = measure.test
+    chances = (display.interval(test.ci95, test.n_cases, display.signed), display.probability(test.p))
     figures = (display.arrow(measure.baseline, measure.candidate), display.signed(measure.difference), *chances)
     return [Cell((measure.metric or display.WHOLE) + mark, code=True, link=link), *map(Cell, figures)]
 
@@ -275,10 +277,10 @@ def _verdict_cell(measure: MeasureResult) -> Cell:
 
 
 def _field_sheet(model: ModelVerdict, fields: Sequence[MeasureResult], skill: str) -> Sheet:
-    replicates = min(run.replicates for run in (model.baseline, model.candidate) if run is not None)
+    replicates = min(run.calls.replicates for run in (model.baseline, model.candidate) if run is not None)
     rows = []
     for field in fields:
-        before, after = field.profile_before or {}, field.profile_after or {}
+        before, after = field.profiles.profile_before or {}, field.profiles.profile_after or {}
         counts = {name: (before.get(name, 0), after.get(name, 0)) for name in _STABILITIES}
         moved = [(name, *both) for name, both in counts.items() if both[0] != both[1]]
         changes = [f"{display.stability_words(name, replicates)} {then} → {now}" for name, then, now in moved]
@@ -291,26 +293,29 @@ def _field_sheet(model: ModelVerdict, fields: Sequence[MeasureResult], skill: st
 def run_sheet(model: ModelVerdict) -> Sheet:
     """Build the table of a comparison's runs: completion, failures by kind, tokens, cost and latency."""
     runs = [run for run in (model.baseline, model.candidate) if run is not None]
-    failures = sorted({kind for run in runs for kind, times in run.failures.items() if times})
-    failed = {kind: [results.per_1000(run.failures.get(kind, 0), run.planned) for run in runs] for kind in failures}
+    failures = sorted({kind for run in runs for kind, times in run.calls.failures.items() if times})
+    failed = {
+        kind: [results.per_1000(run.calls.failures.get(kind, 0), run.calls.planned) for run in runs]
+        for kind in failures
+    }
     amounts = {
-        name: [results.per_1000(getattr(run, name), run.outputs) for run in runs]
+        name: [results.per_1000(getattr(run.cost, name), run.calls.outputs) for run in runs]
         for name in ("input_tokens", "output_tokens", "cost_usd")
     }
-    cached = _run_facts("read from a cache", [display.percent(run.hit_rate) for run in runs])
+    cached = _run_facts("read from a cache", [display.percent(run.cost.hit_rate) for run in runs])
     four_digits = partial(display.plain, digits=4)
     rows = [
         _run_facts("run", [run.run_id for run in runs], code=True),
         _run_facts("served model", [served_text(run.served_model) or "–" for run in runs], code=True),
-        _run_facts("replicates", [str(run.replicates) for run in runs]),
-        _run_facts("completion", [f"{four_digits(run.coverage * 100)} %" for run in runs]),
+        _run_facts("replicates", [str(run.calls.replicates) for run in runs]),
+        _run_facts("completion", [f"{four_digits(run.calls.coverage * 100)} %" for run in runs]),
         *(_run_amounts(f"{kind} per 1,000", shares, four_digits) for kind, shares in failed.items()),
         _run_amounts("input tokens per 1,000", amounts["input_tokens"], display.count),
         _run_amounts("output tokens per 1,000", amounts["output_tokens"], display.count),
-        *([cached] if any(run.hit_rate for run in runs) else []),
+        *([cached] if any(run.cost.hit_rate for run in runs) else []),
         _run_amounts("cost per 1,000", amounts["cost_usd"], display.cost_words),
-        _run_amounts("latency, median", [run.latency_p50_s for run in runs], display.seconds),
-        _run_amounts("latency, 95 % below", [run.latency_p95_s for run in runs], display.seconds),
+        _run_amounts("latency, median", [run.cost.latency_p50_s for run in runs], display.seconds),
+        _run_amounts("latency, 95 % below", [run.cost.latency_p95_s for run in runs], display.seconds),
     ]
     columns = ("the run", "candidate", "change") if len(runs) == 1 else ("the runs", "before", "after", "change")
     return Sheet(columns=columns, rows=rows, numbers=frozenset({"change"}))

@@ -30,7 +30,7 @@ from skill_evaluator.reports.explanation import changes_of
 from skill_evaluator.reports.history import ranking_blocks
 from skill_evaluator.reports.summary import ComparisonSummary, Reader, conclude, conclude_first
 from skill_evaluator.runner.journal import REPORT
-from skill_evaluator.runner.prices import AMOUNTS, Forecast
+from skill_evaluator.runner.prices import ESTIMATE_COLUMNS, Forecast
 from skill_evaluator.scoring.answer_views import ChangedAnswers
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.component import RunSpread
@@ -113,7 +113,7 @@ def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> Compar
     runs = (entry for entry in recorded.archive.entries if entry.complete and not entry.draft)
     if judged[0].skill_version not in {entry.version for entry in runs}:
         step = f"record a baseline for later versions: {reader.command('evaluate', request.skill)}"
-        reader = replace(reader, record_step="collect all outputs with `ci collect`" if request.invocation else step)
+        reader = replace(reader, record_step="collect all outputs with `ci collect`" if request.planned else step)
     ranked = done.ranking.advice.sentence if done.ranking and done.ranking.advice.version is not None else ""
     ship = (done.verdict and done.verdict.ship) or ranked or recorded.ship_words()
     if done.verdict is not None:
@@ -345,7 +345,7 @@ def print_dry_run(dry: DryRun, form: Format) -> int:
         Lines([f"{component.name} {component.version}: {cases}, {state}"]),
         Lines([f"problem: {problem}" for problem in dry.problems], style="red"),
         Lines([*component.inferred, *dry.further]),
-        Sheet(columns=("model", "provider", "key", *AMOUNTS), rows=rows, numbers=frozenset(AMOUNTS)),
+        Sheet(columns=("model", "provider", "key", *ESTIMATE_COLUMNS), rows=rows, numbers=frozenset(ESTIMATE_COLUMNS)),
         forecast_sheet(dry.forecasts),
         "dry run: no call was made, nothing was written",
     ]

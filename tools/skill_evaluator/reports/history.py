@@ -12,6 +12,7 @@ from skill_evaluator.reports.summary import Reader
 from skill_evaluator.stats import by_key, mean_or_none, rounded
 from skill_evaluator.text import counted, listed, version_words
 from skill_evaluator.verdicts.decide.comparability import STALE_DAYS
+from skill_evaluator.verdicts.decide.results import joined_falls
 from skill_evaluator.verdicts.shipping import History, ModelRanking, Point, PromptEffect, Step
 from skill_evaluator.verdicts.sizing import can_show
 
@@ -79,8 +80,9 @@ def _flaky_lines(history: History) -> Iterator[str]:
 
 def _step_words(metric: str, point: Point, step: Step, *, is_open: bool) -> str:
     change = f"{signed(step.difference)} ({interval(step.ci95, point.n_cases, signed)}, q {probability(step.q)})"
-    is_shown = step.main_reason.startswith(tuple(f"{metric} {verb} " for verb in ("fell", "rose")))
-    reason = "" if is_open or is_shown else f"; {step.main_reason}"
+    main_reason = joined_falls(step.falls) or next(iter(step.reasons), "")
+    is_shown = main_reason.startswith(tuple(f"{metric} {verb} " for verb in ("fell", "rose")))
+    reason = "" if is_open or is_shown else f"; {main_reason}"
     if step.fell_most and step.fell_most not in reason:
         reason += f"; fell most: {step.fell_most}"
     mark, since = summary.MARKS[step.verdict], step.since_accepted
@@ -160,7 +162,10 @@ def rankings_page(rankings: Sequence[ModelRanking], folders: Sequence[str] = ())
 
 
 def _next_step(ranking: ModelRanking, reader: Reader) -> str:
-    names, versions = [model.model_id for model in ranking.models], {model.skill_version for model in ranking.models}
+    names, versions = (
+        [model.model_id for model in ranking.models],
+        {model.run.skill_version for model in ranking.models},
+    )
     names.sort(key=lambda name: name != ranking.advice.model_id)
     if ranking.unmeasured:
         return summary.measure_step(ranking.skill, reader)
@@ -177,7 +182,7 @@ def _next_step(ranking: ModelRanking, reader: Reader) -> str:
 
 def ranking_blocks(ranking: ModelRanking) -> list[Block]:
     """Return the blocks of a ranking: the models, all figures, the difference of the first two, and the advice."""
-    versions = listed(list(dict.fromkeys(model.skill_version for model in ranking.models)), 2)
+    versions = listed(list(dict.fromkeys(model.run.skill_version for model in ranking.models)), 2)
     models, cases = counted(len(ranking.models), "model"), counted(ranking.n_cases, "case")
     mark = " (accepted)" * (versions == ranking.accepted != "")
     title = f" {versions}{mark}: {ranking.metric} of {models} on the same {cases}"
@@ -212,15 +217,15 @@ def _lead_sentences(ranking: ModelRanking) -> Iterator[str]:
 def _ranking_sheet(ranking: ModelRanking) -> Sheet:
     rows = []
     for model in ranking.models:
-        score = model.accuracy.get(ranking.metric)
+        score = model.run.accuracy.get(ranking.metric)
         marks = f"{' =' if model.like_best and ranking.family else '  '}{' ◆' if model.frontier else ''}"
         rows.append(
             cells_of(
                 [model.model_id],
                 "–" if score is None else number(score.strict_mean) + marks.rstrip(),
                 None if score is None else interval(score.ci95, score.n_cases),
-                amount(model.usd_per_1000_cases),
-                model.skill_version,
+                amount(model.run.usd_per_1000_cases),
+                model.run.skill_version,
                 model.verdict
                 and Cell(f"{summary.MARKS[model.verdict]} {model.verdict}", summary.STYLES.get(model.verdict, "")),
             )
@@ -230,16 +235,16 @@ def _ranking_sheet(ranking: ModelRanking) -> Sheet:
 
 
 def _figures_sheet(ranking: ModelRanking) -> Sheet:
+    runs = [model.run for model in ranking.models]
     scores = [
-        {**{name: score.strict_mean for name, score in model.accuracy.items()}, **model.reproducibility}
-        for model in ranking.models
+        {**{name: score.strict_mean for name, score in run.accuracy.items()}, **run.reproducibility} for run in runs
     ]
     metrics = dict.fromkeys(name for by_metric in scores for name in by_metric)
     rows = {name: [number(by_metric.get(name)) for by_metric in scores] for name in metrics}
     rows |= {
-        "latency, median": [seconds(model.latency_p50_s) for model in ranking.models],
-        "latency, 95 % below": [seconds(model.latency_p95_s) for model in ranking.models],
-        "measured": [_age(model.age_days) for model in ranking.models],
+        "latency, median": [seconds(run.latency_p50_s) for run in runs],
+        "latency, 95 % below": [seconds(run.latency_p95_s) for run in runs],
+        "measured": [_age(run.age_days) for run in runs],
         "added by the prompt": [_prompt_effect(model.prompt_adds) for model in ranking.models],
     }
     names = [model.model_id for model in ranking.models]

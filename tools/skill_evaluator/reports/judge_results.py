@@ -23,7 +23,7 @@ from skill_evaluator.judges.workflows.judging import JudgedResults
 from skill_evaluator.library.rubrics import USUAL_THRESHOLD
 from skill_evaluator.reports.lint import print_drafted_cases
 from skill_evaluator.reports.summary import BOARD, ComparisonSummary, Reader
-from skill_evaluator.runner.prices import AMOUNTS, sum_of
+from skill_evaluator.runner.prices import ESTIMATE_COLUMNS, sum_of
 from skill_evaluator.runner.session import print_resume_command
 from skill_evaluator.stats import by_key
 from skill_evaluator.text import counted, listed
@@ -87,7 +87,7 @@ def print_judge_run_size(size: JudgeRunSize, form: Format) -> int:
     rows.append(pages.cells_of([], "all", "", "", *total.amounts))
     blocks: list[Block] = [
         Line(f"{counted(len(judging.items), 'item')}, {', '.join(judging.criteria)}: {calls} per judge"),
-        Sheet(columns=("judge", "provider", "key", *AMOUNTS), rows=rows, numbers=frozenset(AMOUNTS)),
+        Sheet(columns=("judge", "provider", "key", *ESTIMATE_COLUMNS), rows=rows, numbers=frozenset(ESTIMATE_COLUMNS)),
         Lines([*size.notes, "dry run: no call was made, nothing was written"]),
     ]
     content = {

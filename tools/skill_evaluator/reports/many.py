@@ -128,7 +128,7 @@ def _switched_row(row: SwitchedComponent) -> list[Cell]:
     verdict: str = row.verdict or "not compared"
     figures = ["–"] * 3
     if measure is not None:
-        ci95 = interval(measure.ci95, measure.n_cases, signed)
+        ci95 = interval(measure.test.ci95, measure.test.n_cases, signed)
         figures = [arrow(measure.baseline, measure.candidate), signed(measure.difference), ci95]
     cost = f"{amount(row.usd_per_1000_old)} → {amount(row.usd_per_1000_new)}"
     marked = Cell(f"{MARKS.get(verdict, '!')} {verdict}", STYLES.get(verdict, ""))

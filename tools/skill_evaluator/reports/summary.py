@@ -200,7 +200,7 @@ def _loss_words(model: ModelVerdict) -> str:
     if since is not None:
         return f"lost by all changes since {since.version}: {since.metric} {signed(since.difference)}"
     fell = [one for one in (*model.metrics, *model.fields) if one.verdict == "regressed" and one.tier != "advisory"]
-    rose = [one.change_text(model.candidate.planned) for one in model.amounts if one.verdict == "regressed"]
+    rose = [one.change_text(model.candidate.calls.planned) for one in model.amounts if one.verdict == "regressed"]
     if not fell:
         return f"lost: {listed(rose or model.reasons[:1])}"  # the reason: an earlier run of the version regressed
     fell.sort(key=lambda measure: _TIERS.index(measure.tier))
@@ -215,25 +215,26 @@ def sure_words(model: ModelVerdict, *, is_named: bool = True) -> str:
     If the verdict is `unchanged`, the tolerance takes the place of the p-value. If `is_named`, add the name of the
     model. If there is no baseline, return the drop that the cases can detect. Return "" if the runs were not compared.
     """
-    since, measure = model.only_since_accepted, _deciding_measure(model)
+    since, measure, calls = model.only_since_accepted, _deciding_measure(model), model.candidate.calls
     named = f" with {model.model_id}" if is_named else ""
     if since is not None:
         return f"{since_accepted_words(since)}{named}"
     if model.verdict == "incomparable" or measure is None:
-        return "" if model.baseline else can_show(model.candidate.planned // max(1, model.candidate.replicates))
+        return "" if model.baseline else can_show(calls.planned // max(1, calls.replicates))
     rose = next((one for one in model.amounts if one.verdict == "regressed" == model.verdict), None)
     if rose is not None and measure.verdict != "regressed" and not measure.harmed:
-        low, high = ("–", "–") if rose.ci95 is None else [relative_change(1.0, 1.0 + end) for end in rose.ci95]
-        evidence = f"95 % confidence interval {low} to {high}, adjusted p-value {probability(rose.q)}"
-        return f"{rose.amount}{named} on {counted(rose.n_cases, 'case')} ({evidence})"
+        test = rose.test
+        low, high = ("–", "–") if test.ci95 is None else [relative_change(1.0, 1.0 + end) for end in test.ci95]
+        evidence = f"95 % confidence interval {low} to {high}, adjusted p-value {probability(test.q)}"
+        return f"{rose.amount}{named} on {counted(test.n_cases, 'case')} ({evidence})"
     name = f"field {measure.metric or WHOLE}" if measure.kind == "field" else measure.metric
     tolerance = f"tolerance {plain(measure.tolerance)}"
-    evidence = tolerance if measure.q is None else ""
+    evidence = tolerance if measure.test.q is None else ""
     if model.verdict == "unchanged":
         rise = "; the rise is not significant" if (measure.difference or 0.0) > measure.tolerance else ""
         evidence = f"no drop beyond the {tolerance}{rise}"
     change = f"{name} {signed(measure.difference)}{named}"
-    return difference_words(change, measure.n_cases, measure.ci95, measure.q, evidence)
+    return difference_words(change, measure.test.n_cases, measure.test.ci95, measure.test.q, evidence)
 
 
 def difference_words(

@@ -18,19 +18,10 @@ from skill_evaluator.providers.base import Completion, Failure, ProviderError, R
 from skill_evaluator.providers.openai import server_version
 from skill_evaluator.providers.structured import output_of
 from skill_evaluator.records.summaries import Server
+from skill_evaluator.runner import schedule
 from skill_evaluator.runner.batch import BatchEngine
 from skill_evaluator.runner.journal import Run, create_run, read_manifest
-from skill_evaluator.runner.schedule import (
-    Bucket,
-    Call,
-    Gate,
-    Replicate,
-    Shard,
-    calls_in_flight,
-    interleaved,
-    limits_of,
-    wait_before_retry,
-)
+from skill_evaluator.runner.schedule import Call, Replicate, Shard, calls_in_flight
 from skill_evaluator.runner.session import NO_CALL_LEFT, STOPPED, Progress, Requests, RunningRun, Session, Stop
 from skill_evaluator.stats import by_key
 
@@ -110,7 +101,7 @@ def _begin(session: Session, runs: Sequence[RunningRun], stop: Stop) -> list["En
     by_model = by_key((run.run.model.id, run) for run in runs)
     shards = max(Shard.parse(run.run.manifest.shard).count if run.run.manifest.shard else 1 for run in runs)
     models = [group[0].run.model for group in by_model.values()]
-    limits = limits_of(models, session.configuration.settings, shards, session.limits)
+    limits = schedule.limits_of(models, session.configuration.settings, shards, session.limits)
     engines: list[Engine | BatchEngine] = []
     for model_id, group in by_model.items():
         if group[0].run.manifest.transport == "batch":
@@ -140,7 +131,7 @@ def call_sequences(runs: Sequence[RunningRun]) -> list[list[tuple[RunningRun, Ca
     """
     sequences = by_key(
         ((index, call.case_id if call.case_id in runs[index].cached else call), (runs[index], call))
-        for index, call in interleaved([run.schedule for run in runs])
+        for index, call in schedule.interleaved([run.schedule for run in runs])
         if call in runs[index].open_calls
     )
     return list(sequences.values())
@@ -161,9 +152,9 @@ class Engine:
         first, maximum = calls_in_flight(model, runs[0].kind, session.concurrency or self._settings.concurrency)
         self._max_in_flight = min(maximum, limits.max_concurrency or maximum)
         first = min(first, self._max_in_flight)
-        self._gate = Gate(self._max_in_flight, first=first, fixed=model.server is not None)
-        self._requests = Bucket(limits.requests_per_minute)
-        self._tokens = Bucket(limits.tokens_per_minute)
+        self._gate = schedule.Gate(self._max_in_flight, first=first, fixed=model.server is not None)
+        self._requests = schedule.Bucket(limits.requests_per_minute)
+        self._tokens = schedule.Bucket(limits.tokens_per_minute)
         self._is_known = model.id in session.recorded_models or self._progress.answered_before > 0
         self._rejected = 0
         self._succeeded = False
@@ -228,11 +219,11 @@ class Engine:
         request, retry = run.request_for(call), self._settings.retry
         for attempt in range(1, retry.attempts + 1):
             try:
-                answer = await self._attempt(run, call, request)
+                result = await self._attempt(run, call, request)
             except ProviderError as problem:
                 if problem.reason == "unknown_model" and (self._succeeded or self._is_known):
                     problem.reason = "model_retired"
-                wait = wait_before_retry(retry, attempt, problem.retry_after_s)
+                wait = schedule.wait_before_retry(retry, attempt, problem.retry_after_s)
                 if problem.throttled:
                     self._gate.throttled(wait)
                 is_unreachable = problem.reason == "unreachable" and not self._succeeded and attempt >= _MAX_CONNECTIONS
@@ -242,9 +233,9 @@ class Engine:
                     continue
                 self._halt_if_hopeless(problem, is_unreachable=is_unreachable)
                 return Replicate(call=call, error=problem.failure(self._redact), attempts=attempt)
-            if answer is None:
+            if result is None:
                 return None
-            completion, latency_s = answer
+            completion, latency_s = result
             self._gate.succeeded(latency_s)
             self._succeeded = True
             completion = completion.redacted(self._redact)
@@ -275,6 +266,7 @@ class Engine:
                 spent = max_cost  # counts unless the cost becomes known
                 begun = time.perf_counter()
                 completion = await call_once(self._provider, request, self._settings)
+                # again, because the arguments of a tool call become the text
                 completion = within_limits(output_of(completion, request, self._model), self._settings)
                 spent = run.budgeted_cost(call, completion)
                 taken_s = completion.latency_s

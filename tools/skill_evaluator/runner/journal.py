@@ -37,7 +37,7 @@ from skill_evaluator.providers.replay import AnswerLine
 from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.records.summaries import LATER, InFlight, Server
 from skill_evaluator.runner.prices import input_sizes, not_applicable
-from skill_evaluator.runner.schedule import Call, Replicate, Shard, digest_of_answers, schedule_calls
+from skill_evaluator.runner.schedule import Call, Replicate, Shard, digest_of_outputs, schedule_calls
 from skill_evaluator.text import canonical_json, digest, listed, nearest
 
 MANIFEST = "manifest.json"
@@ -228,10 +228,10 @@ def append_outcome(journal: LinesWriter, replicate: Replicate) -> None:
     journal.append({**line, "attempts": replicate.attempts})
 
 
-def read_answers(folder: Path, problems: list[str] | None = None) -> Iterator[Replicate]:
+def read_journal(folder: Path, problems: list[str]) -> Iterator[Replicate]:
     """Yield all outcomes in a run folder in file order, also of repeated calls. Skip invalid lines.
 
-    After the last line, append a message about the invalid lines to `problems`. If it is None, print the message.
+    After the last line, append a message about the invalid lines to `problems`.
     """
     path = folder / ANSWERS
     if not path.exists():
@@ -250,32 +250,33 @@ def read_answers(folder: Path, problems: list[str] | None = None) -> Iterator[Re
             latency_s=line.latency_s,
             attempts=line.attempts,
         )
-    if not messages:
-        return
-    sentence = messages[0] + (f" (and {len(messages) - 1} more lines)" if len(messages) > 1 else "")
-    if problems is None:
-        print(f"warning: {visible(sentence)}; its call counts as not made", file=sys.stderr)
-    else:
-        problems.append(sentence)
+    if messages:
+        problems.append(messages[0] + (f" (and {len(messages) - 1} more lines)" if len(messages) > 1 else ""))
+
+
+def read_outcomes(folder: Path) -> Iterator[Replicate]:
+    """Yield the outcomes that `read_journal` yields, and print a warning about invalid lines."""
+    problems = list[str]()
+    yield from read_journal(folder, problems)
+    for problem in problems:
+        print(f"warning: {visible(problem)}; its call counts as not made", file=sys.stderr)
 
 
 def answered_calls(folder: Path) -> set[Call]:
     """Return the calls with an output in a run folder."""
-    return {replicate.call for replicate in read_answers(folder) if replicate.answered}
+    return {replicate.call for replicate in read_outcomes(folder) if replicate.answered}
 
 
 def outcomes(folder: Path) -> Mapping[Call, Replicate]:
     """Read the outcome of each call in a run folder: its first output, else its last error."""
-    return {replicate.call: replicate for replicate in _first_outputs(read_answers(folder))}
+    return {replicate.call: replicate for replicate in _first_outputs(read_outcomes(folder))}
 
 
-def made_calls(folder: Path, manifest: Manifest, problems: list[str] | None = None) -> Iterator[Replicate]:
+def made_calls(manifest: Manifest, replicates: Iterable[Replicate]) -> Iterator[Replicate]:
     """Yield the outcome of each planned call that was made: its first output, else its last error.
 
-    Outputs are read one at a time, since all together may be large. A message about invalid lines of the journal is
-    appended to `problems`. If it is None, the message is printed.
+    Outputs are read one at a time, since all together may be large.
     """
-    replicates = read_answers(folder, problems)
     return _first_outputs(replicate for replicate in replicates if manifest.includes(replicate.call))
 
 
@@ -302,7 +303,7 @@ def has_other_outputs(record: Record, manifest: Manifest, answers: Mapping[Call,
     expected = record.digests.get("answers")
     calls = schedule_calls(tuple(manifest.cases), manifest.replicates)
     digests = {call: answers[call].digest for call in calls if call in answers}
-    return expected is not None and digest_of_answers(digests) != expected
+    return expected is not None and digest_of_outputs(digests) != expected
 
 
 def edited_since(folder: Path, manifest: Manifest, records: Path) -> Path | None:

@@ -30,7 +30,7 @@ from skill_evaluator.records.record import parts_of
 from skill_evaluator.runner.schedule import Replicate, build_request
 from skill_evaluator.stats import by_key, total_or_none
 
-AMOUNTS = ("calls", "input tokens (estimate)", "output tokens (at most)", "cost (at most)")
+ESTIMATE_COLUMNS = ("calls", "input tokens (estimate)", "output tokens (at most)", "cost (at most)")
 _COUNTS = ("calls", "input_tokens_estimate", "output_tokens_upper")
 _COSTS = ("cost_upper_usd", "cost_uncached_usd", "cost_cached_usd", "cost_batch_usd")
 _BYTES_PER_TOKEN = 4
@@ -73,7 +73,7 @@ class CostEstimate:
 
     @property
     def amounts(self) -> tuple[str, ...]:
-        """The estimated amounts as texts, in the order of the columns `AMOUNTS`."""
+        """The estimated amounts as texts, in the order of the columns `ESTIMATE_COLUMNS`."""
         return (*(f"{getattr(self, name):,}" for name in _COUNTS), cost_words(self.cost_upper_usd, digits=2))
 
 

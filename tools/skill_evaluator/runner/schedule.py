@@ -135,7 +135,7 @@ def replicate_seed(seed: int, case_id: str, replicate: int) -> int:
     return int.from_bytes(raw[:4], "big") & 0x7FFF_FFFF
 
 
-def digest_of_answers(digests: Mapping[Call, str]) -> str:
+def digest_of_outputs(digests: Mapping[Call, str]) -> str:
     """Return the digest of a run's outcomes from the digest of each call; it does not depend on the order of calls."""
     calls = sorted(digests, key=attrgetter("replicate", "case_id"))
     return digest(canonical_json([[call.case_id, call.replicate, digests[call]] for call in calls]))

@@ -19,15 +19,8 @@ from skill_evaluator.library.config import Limits, Model
 from skill_evaluator.providers import Configuration, missing_key
 from skill_evaluator.providers.base import Completion, Failure, Request
 from skill_evaluator.records.summaries import Server
-from skill_evaluator.runner.journal import (
-    ANSWERS,
-    MANIFEST,
-    Run,
-    append_outcome,
-    check_same_inputs,
-    create_run,
-    made_calls,
-)
+from skill_evaluator.runner import journal
+from skill_evaluator.runner.journal import Run
 from skill_evaluator.runner.prices import InputSize, budget_cost, call_cost, max_call_cost, price_of, size_of
 from skill_evaluator.runner.schedule import Budget, Call, Replicate, build_request, replicate_seed, schedule_calls
 
@@ -147,8 +140,8 @@ class RunningRun:
         run = self.run
         if run.folder.exists():
             self._lock_run()
-            check_same_inputs(run.folder, run.manifest)
-        for replicate in made_calls(run.folder, run.manifest):
+            journal.check_same_inputs(run.folder, run.manifest)
+        for replicate in journal.made_calls(run.manifest, journal.read_outcomes(run.folder)):
             if replicate.completion is None:
                 self.errors[replicate.call] = replicate
                 continue
@@ -222,19 +215,19 @@ class RunningRun:
 
         Raise RunError if another process executes the run, and StorageError if the folder cannot be written.
         """
-        if not (self.run.folder / MANIFEST).exists():
-            create_run(self.run.folder, self.run.manifest.model_copy(update={"server": self.server}))
+        if not (self.run.folder / journal.MANIFEST).exists():
+            journal.create_run(self.run.folder, self.run.manifest.model_copy(update={"server": self.server}))
         self.progress.begun = time.monotonic()  # reading the outcomes of earlier attempts takes time, too
         if self._lock is None:
             self._lock_run()
-        self._journal = LinesWriter(self.run.folder / ANSWERS)
+        self._journal = LinesWriter(self.run.folder / journal.ANSWERS)
 
     def save_outcome(self, replicate: Replicate) -> None:
         """Count an outcome and save it in the journal. Raise StorageError if saving fails."""
         if self._journal is None:
             raise RuntimeError("outcome of a run that was not started")
         self.progress.note(replicate, call_cost(self.run.model, self.price, replicate))
-        append_outcome(self._journal, replicate)
+        journal.append_outcome(self._journal, replicate)
         self.errors.pop(replicate.call, None)
         self.open_calls.discard(replicate.call)
         if replicate.completion is not None:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any, TypeVar
+from typing import Any
 
 from skill_evaluator import __version__
 from skill_evaluator.comparing.field_plan import FieldPlan
@@ -61,7 +61,6 @@ from skill_evaluator.stats import by_key, mean_or_none, quantile, rounded, stdev
 
 _NULL_LABEL = "null"
 Values = Sequence[float | None]
-KeyT = TypeVar("KeyT", str, tuple[str, str])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +135,11 @@ class Recorder:
             calls=CallSpreads(latency_s=Quantiles.of(latencies, 3), cost_usd=Quantiles.of(costs, 9)),
             settings=self._settings_of(model),
             server=server if server and (model.base_url or server.fingerprints or server.renamed) else None,
-            digests={**manifest.digests, "datasets": component.digests["datasets"], "answers": scorecard.answers},
+            digests={
+                **manifest.digests,
+                "datasets": component.digests["datasets"],
+                "answers": scorecard.digest,
+            },
             scorer_version=SCORER_VERSION,
         )
 
@@ -352,7 +355,7 @@ def summarize_contract(scorecard: Scorecard) -> ContractSummary:
     )
 
 
-def _commonest(counts: Counter[KeyT]) -> dict[KeyT, int]:
+def _commonest(counts: Counter[Any]) -> dict[Any, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 

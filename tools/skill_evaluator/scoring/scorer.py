@@ -59,7 +59,7 @@ from skill_evaluator.records.record import (
 )
 from skill_evaluator.records.summaries import FailedCalls
 from skill_evaluator.runner.journal import Manifest
-from skill_evaluator.runner.schedule import Call, Replicate, digest_of_answers
+from skill_evaluator.runner.schedule import Call, Replicate, digest_of_outputs
 from skill_evaluator.stats import rounded
 from skill_evaluator.text import canonical_json, count_leaves, digest
 
@@ -87,13 +87,13 @@ def takes_programs(case: Case) -> bool:
     return any(check.kind == "python" for check in case.checks)
 
 
-def _run_programs(case: Case, text: str, answer: Any, scores: CheckScores, until: float) -> dict[str, CheckScore]:
+def _run_programs(case: Case, text: str, value: Any, scores: CheckScores, until: float) -> dict[str, CheckScore]:
     """Run the python checks that have no score yet, and return all results by check id.
 
-    `answer` is the parsed value. A check that has not begun by `until` (monotonic clock) scores 0.
+    `value` is the parsed value. A check that has not begun by `until` (monotonic clock) scores 0.
     """
     context = {
-        "answer": answer,
+        "answer": value,
         "inputs": {name: str(value) if isinstance(value, File) else value for name, value in case.inputs.items()},
         "truth": case.truth,
     }
@@ -205,7 +205,7 @@ class Scorecard:
     """The scores of all cases of a run.
 
     `reasons` counts failures and other problems by reason. `faults` names some cases of each failure. `completed` has
-    the calls that returned a completion. `answers` is the digest of all outputs.
+    the calls that returned a completion. `digest` is the digest of all outputs.
     """
 
     cases: tuple[CaseScore, ...]
@@ -214,7 +214,7 @@ class Scorecard:
     faults: tuple[FailedCalls, ...] = ()
     completed: tuple[CompletedCall, ...] = ()
     retries: int = 0
-    answers: str = ""
+    digest: str = ""
 
     @property
     def planned(self) -> int:
@@ -241,22 +241,22 @@ def wait_for(result: ResultT | Future[ResultT]) -> ResultT:
     return result.result() if isinstance(result, Future) else result
 
 
-def _agreement_of(answers: CaseOutputs, *, is_too_costly: bool = False) -> Agreement:
+def _agreement_of(outputs: CaseOutputs, *, is_too_costly: bool = False) -> Agreement:
     """Return the agreement of a case's outputs. If `is_too_costly`, all `metrics` have their worst values."""
     metrics: Mapping[str, float | None]
     if is_too_costly:
-        metrics = {name: float(answers.n) if metric.is_count else 0.0 for name, metric in REPRODUCIBILITY.items()}
+        metrics = {name: float(outputs.n) if metric.is_count else 0.0 for name, metric in REPRODUCIBILITY.items()}
     else:
-        metrics = {name: metric.score(answers) for name, metric in REPRODUCIBILITY.items()}
+        metrics = {name: metric.score(outputs) for name, metric in REPRODUCIBILITY.items()}
     values = {
         path: Counter({_shortened(value): count for value, count in counts.items()})
-        for path, counts in field_values(answers).items()
+        for path, counts in field_values(outputs).items()
     }
     return Agreement(
         metrics=metrics,
-        stability=field_stability_by_path(answers),
+        stability=field_stability_by_path(outputs),
         values=values,
-        arrays=array_lengths(answers),
+        arrays=array_lengths(outputs),
         is_too_costly=is_too_costly,
     )
 
@@ -280,7 +280,7 @@ def unparseable(
     return Scored(outcome=outcome, metrics=values, problem=problem, checks=scores)
 
 
-class AnswerScorer:
+class TextScorer:
     """Scores texts as outputs of a component's cases, in this process and, if started, in workers.
 
     `until` (monotonic clock) is a deadline. A worker's task that has not begun by then counts as too costly to score.
@@ -349,8 +349,8 @@ class AnswerScorer:
             return scoring
 
         def scored() -> Scored:
-            scored_text, answer = wait_for(scoring), parse_case_output(self.component, case, text).value
-            checks = _run_programs(case, text, answer, scored_text.checks, self._until)
+            scored_text, value = wait_for(scoring), parse_case_output(self.component, case, text).value
+            checks = _run_programs(case, text, value, scored_text.checks, self._until)
             return replace(scored_text, checks=checks, metrics=with_checks(scored_text.metrics, case, checks))
 
         self._programs = self._programs or ThreadPoolExecutor(os.cpu_count())
@@ -424,14 +424,14 @@ _MAX_FAULT_CASES = 5
 _MAX_MESSAGE_CHARS = 300
 
 
-class Scorer:
+class RunScorer:
     """Scores the replicates of one run. Each call may be added only once."""
 
-    def __init__(self, scores: AnswerScorer, case_ids: Collection[str], replicates: int) -> None:
-        self._component = scores.component
+    def __init__(self, scorer: TextScorer, case_ids: Collection[str], replicates: int) -> None:
+        self._component = scorer.component
         self._replicates = replicates
-        self._scores = scores
-        self._cases = {case_id: case for case_id, case in scores.cases.items() if case_id in case_ids}
+        self._scorer = scorer
+        self._cases = {case_id: case for case_id, case in scorer.cases.items() if case_id in case_ids}
         self._failed: dict[Call, str] = {}  # the kind of failure of each call without a usable output
         self._texts: dict[str, dict[int, bytes]] = {case_id: {} for case_id in self._cases}  # digests by replicate
         self._scored: dict[tuple[str, bytes], Scored | Future[Scored]] = {}  # keys: case id, digest of the text
@@ -439,13 +439,13 @@ class Scorer:
         self._completed: list[CompletedCall] = []
         self._faults: dict[tuple[str, str], dict[Call, str]] = {}
         self._retries = 0
-        self._answers: dict[Call, str] = {}
+        self._output_digests: dict[Call, str] = {}
 
     def add(self, replicate: Replicate) -> None:
         """Count and begin to score a replicate. Wait while more than 32 texts are pending."""
         call, completion, failure = replicate.call, replicate.completion, replicate.failure
         self._retries += replicate.attempts - 1
-        self._answers[call] = replicate.digest
+        self._output_digests[call] = replicate.digest
         if failure is not None:
             self._failed[call] = failure.kind
             self._faults.setdefault((failure.kind, failure.reason), {})[call] = failure.message
@@ -456,7 +456,7 @@ class Scorer:
         text = call.case_id, _digest(completion.text)
         self._texts[call.case_id][call.replicate] = text[1]
         if failure is None and text not in self._scored:
-            self._scored[text] = self._scores.begin(call.case_id, completion.text)
+            self._scored[text] = self._scorer.begin(call.case_id, completion.text)
             if isinstance(self._scored[text], Future):
                 self._pending.append(text)
         while len(self._pending) > _MAX_AHEAD:
@@ -501,7 +501,7 @@ class Scorer:
             faults=tuple(sorted(self._fault_list(), key=lambda fault: (-fault.count, fault.reason))),
             completed=tuple(self._completed),
             retries=self._retries,
-            answers=digest_of_answers(self._answers),
+            digest=digest_of_outputs(self._output_digests),
         )
 
     def _fault_list(self) -> Iterator[FailedCalls]:
@@ -526,23 +526,23 @@ class Scorer:
     def _case_scores(self) -> Iterator[CaseScore]:
         pending: deque[tuple[Case, CaseOutputs, Agreement | Future[Agreement]]] = deque()
         for case in self._cases.values():
-            answers = CaseOutputs(self._component.scoring.plan)
+            outputs = CaseOutputs(self._component.scoring.plan)
             for index, scored in self.by_replicate(case.id).items():
-                answers.add(self._texts[case.id][index], scored.canonical if scored.outcome == SCORED else None)
+                outputs.add(self._texts[case.id][index], scored.canonical if scored.outcome == SCORED else None)
                 call = Call(case.id, index)
                 if scored.problem is not None:
                     self._faults.setdefault((scored.outcome, scored.problem), {})[call] = ""
                 if scored.several:
                     several = self._faults.setdefault((scored.outcome, "ambiguous"), {})
                     several[call] = "one of several values was scored"
-            pending.append((case, answers, self._scores.begin_agreement(answers)))
+            pending.append((case, outputs, self._scorer.begin_agreement(outputs)))
             while pending and (len(pending) > _MAX_CASES_AHEAD or not isinstance(pending[0][-1], Future)):
                 yield self._case_score(*pending.popleft())
         while pending:
             yield self._case_score(*pending.popleft())
 
-    def _case_score(self, case: Case, answers: CaseOutputs, comparison: Agreement | Future[Agreement]) -> CaseScore:
-        labelled, agreement, planned = case.labelled, wait_for(comparison), range(self._replicates)
+    def _case_score(self, case: Case, outputs: CaseOutputs, compared: Agreement | Future[Agreement]) -> CaseScore:
+        labelled, agreement, planned = case.labelled, wait_for(compared), range(self._replicates)
         by_replicate, texts = self.by_replicate(case.id), self._texts[case.id]
         outcomes = {index: scored.outcome for index, scored in by_replicate.items()}
         times = Counter(texts[index] for index, scored in by_replicate.items() if scored.outcome == SCORED)
@@ -573,11 +573,11 @@ class Scorer:
                 stability={**agreement.stability, **check_stabilities},
                 values={**agreement.values, **passed},
             ),
-            profile=field_profile(answers, agreement.values, fields if labelled else None)
+            profile=field_profile(outputs, agreement.values, fields if labelled else None)
             | {path: check_stability(counts) for path, counts in passed.items()},
-            exact=answers.groups[canonical_json(answers.plan.with_numbers(case.truth))] if labelled else None,
+            exact=outputs.groups[canonical_json(outputs.plan.with_numbers(case.truth))] if labelled else None,
             contracts=tuple((scored.contract, count) for scored, count in parsed),
-            undefined=self._scores.undefined(case.id),
+            undefined=self._scorer.undefined(case.id),
             parts=case.parts,
             checks={
                 check.id: CheckRecord.view(
@@ -605,28 +605,28 @@ def _digest(text: str) -> bytes:
 
 
 def score_outcomes(
-    scores: AnswerScorer,
+    scorer: TextScorer,
     manifest: Manifest,
     outcomes: Iterable[Replicate],
     judged: Mapping[tuple[str, str], CheckScores],
 ) -> Scorecard:
     """Return the scorecard of a run. `judged` has the scores of judged checks by (case id, text of the output)."""
-    scorer = Scorer(scores, manifest.cases, manifest.replicates)
+    run_scorer = RunScorer(scorer, manifest.cases, manifest.replicates)
     for replicate in outcomes:
-        scorer.add(replicate)
-    scorer.take(judged)
-    return scorer.scorecard()
+        run_scorer.add(replicate)
+    run_scorer.take(judged)
+    return run_scorer.scorecard()
 
 
 @contextmanager
-def open_scores(
+def open_scorer(
     component: Component, cases: Iterable[Case], calls: int, until: float = math.inf
-) -> Iterator[AnswerScorer]:
+) -> Iterator[TextScorer]:
     """Open a scorer for at most `calls` outputs of these cases, with worker processes if they are needed.
 
     A worker's task that has not begun by `until` (monotonic clock) counts as too costly to score. The workers are
     forked here, so this process must have no other thread and hold no lock.
     """
-    with closing(AnswerScorer(component, cases, until)) as scorer:
+    with closing(TextScorer(component, cases, until)) as scorer:
         scorer.start_workers(calls)
         yield scorer

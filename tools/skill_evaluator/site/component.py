@@ -72,7 +72,7 @@ def component_page(status: ComponentStatus, rows: Sequence[Row]) -> dict[str, An
     return {
         "status": status,
         "versions": versions,
-        "others": sorted({name for model in ranking.models for name in model.accuracy} - {ranking.metric}),
+        "others": sorted({name for model in ranking.models for name in model.run.accuracy} - {ranking.metric}),
         "moved": {model.model_id: verdict_of(model.model_id, status) for model in ranking.models},
         "newest": list(map(run_figures, newest.values())),
         "trend": trend,
@@ -169,7 +169,7 @@ def _confusion_matrices(newest: Mapping[str, Record]) -> Iterator[dict[str, Any]
 def overview_rows(status: ComponentStatus, grades: Mapping[str, str | None]) -> Iterator[dict[str, Any]]:
     """Yield the overview's row of each model, with the figures of the newest run of the model's highest version."""
     points = {model.model_id: model.points[-_DRAWN:] for model in status.history.models}
-    ranked = {model.model_id: model for model in status.ranking.models}
+    ranked = {model.model_id: model.run for model in status.ranking.models}
     for model_id, record in status.newest.items():
         judged = verdict_of(model_id, status)
         verdicts = [verdict["verdict"] or "first" for verdict in (judged, judged["also"]) if verdict is not None]
@@ -529,7 +529,7 @@ def _model_entry(compared: ComparedComponent, model: ModelVerdict, pair: tuple[s
     """Return the template's values for a model on a comparison page: its verdict, chart and blocks."""
     fields = sorted((field for field in model.fields if field.difference), key=lambda field: field.difference or 0.0)
     drawn = [measure for measure in (*model.metrics, *fields) if measure.difference is not None][:_MAX_DRAWN]
-    spans = [(measure, *ends(measure.ci95, measure.n_cases)) for measure in drawn]
+    spans = [(measure, *ends(measure.test.ci95, measure.test.n_cases)) for measure in drawn]
     values = [abs(value) for measure, *span in spans for value in (measure.difference, *span) if value is not None]
     blocks = [*model_blocks(model, compared.name, MAX_ROWS), *_changed_outputs(compared, model)]
     if pair is not None:

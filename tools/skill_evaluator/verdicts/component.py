@@ -93,11 +93,18 @@ class RunSpread:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedComponent:
-    """A component with its recorded runs and the settings of its verdicts."""
+    """A component with its recorded runs and the settings of its verdicts.
+
+    Verdicts, rankings and advice use only the runs in `archive`. `with_records` returns a component with more runs.
+    """
 
     component: Component
     archive: Archive
     settings: Settings
+
+    def with_records(self, records: Iterable[Record]) -> "RecordedComponent":
+        """Return the component with these records among its runs. The records need not be saved."""
+        return replace(self, archive=self.archive.with_records(records))
 
     def runs(self, models: Sequence[str] = ()) -> list[RecordedRun]:
         """Return the runs of these models (default: all). Raise LeaderboardError if no run or model is found."""
@@ -156,7 +163,7 @@ class RecordedComponent:
         """
         self._refuse_incomplete(runs)
         shipped = ranking = ranking or self.ranking(runs)
-        history, versions = self.history(runs), {model.skill_version for model in ranking.models}
+        history, versions = self.history(runs), {model.run.skill_version for model in ranking.models}
         if history.to_ship not in {"", *versions}:
             of_version, _ = selection.choose_candidates(runs, history.to_ship)
             shipped = self.ranking_of(list(map(self.archive.record, of_version)))
@@ -233,8 +240,6 @@ class RecordedComponent:
         """
         archive = self.archive
         if isinstance(candidate, str) and (draft := archive.draft(candidate)) is not None:
-            beside = None if draft.beside is None else archive.draft(draft.beside)
-            archive.add([] if beside is None else [beside])
             candidate = draft
         record, lower_record = (named if isinstance(named, Record) else None for named in (candidate, baseline))
         path = self.component.leaderboard_path
@@ -276,11 +281,7 @@ class RecordedComponent:
     def compare(
         self, pairs: Sequence[Pair], hidden: Sequence[Pair] = (), left_out: Mapping[str, str] | None = None
     ) -> ComparisonResult:
-        """Compare pairs under the policy of the settings.
-
-        The pairs in `hidden` get no verdict, but count in the correction for multiple tests. `left_out` has the reason
-        why a model is skipped, by model id.
-        """
+        """Compare pairs by `compare_records` under the policy of the settings."""
         result = compare_records(pairs, rules_for(self.settings, pairs[0].candidate), left_out, hidden)
         return result.model_copy(update={"accepted": self.accepted_version})
 
@@ -304,7 +305,6 @@ class RecordedComponent:
         `partial` has the ids of runs of only some cases. Such a run is compared on these cases. If `asked_again` is
         true, the records are reruns of failed cases, and a run without a baseline is *incomparable*.
         """
-        self.archive.add(record for record in records if record.run_id not in partial)
         chosen = [
             (record, self._default_baseline(entry_of(record)))
             for record in records
@@ -432,14 +432,13 @@ class RecordedComponent:
 
     def drift_of(self, records: Sequence[Record]) -> ComparisonResult | None:
         """Compare runs with earlier runs of the same prompt. Return None if there are no earlier runs."""
-        self.archive.add(records)
         pairs = [pair for record in records if (pair := self.drift_pair(record)) is not None]
         return drifted(pairs, rules_for(self.settings, records[0])) if pairs else None
 
     def with_drift(self, records: Sequence[Record], is_rerun: Sequence[bool]) -> list[Record]:
         """Return the records with `drift` set (None if untested). Print a warning for each model that drifted."""
         reruns = [record for record, rerun in zip(records, is_rerun, strict=True) if rerun and record.complete]
-        drifts = drifts_in(self.drift_of(reruns)) if reruns else {}
+        drifts = drifts_in(self.with_records(reruns).drift_of(reruns)) if reruns else {}
         for record in reruns:
             if record.run_id in drifts and (moved := drifts[record.run_id].moved):
                 message = f"{record.model_id} drifted with an unchanged prompt: {listed(moved)}"
@@ -470,14 +469,12 @@ class RecordedComponent:
         left_out: Mapping[str, str] | None = None,
     ) -> ModelRanking:
         """Rank complete runs, one per model. `left_out` has the reason why a model has no run, by model id."""
-        archive = self.archive
-        archive.add(records)
         family = [*records, *self._other_models(records)]
         pairs = [self.pair_of(record, None, anchored=False) for record in family]
         ranking = rank_models(
             self.component.name,
             pairs[: len(records)],
-            rules_for(self.settings, records[0] if records else archive.record(archive.entries[0])),
+            rules_for(self.settings, records[0] if records else self.archive.record(self.archive.entries[0])),
             hidden=pairs[len(records) :],
             prompts=self._prompt_pairs(records),
             verdicts={} if verdict is None else {model.model_id: model.verdict for model in verdict.models},

@@ -9,7 +9,7 @@ from statistics import fmean
 from pydantic import Field
 
 from skill_evaluator.display import WHOLE, arrow
-from skill_evaluator.files import FrozenModel
+from skill_evaluator.files import FrozenModel, NestingModel, inlined
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.processes import map_in_processes
 from skill_evaluator.records.archive import precedence
@@ -20,14 +20,7 @@ from skill_evaluator.verdicts.decide import comparability
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
 from skill_evaluator.verdicts.decide.measuring import holm, measures
-from skill_evaluator.verdicts.decide.results import (
-    Fall,
-    MeasureResult,
-    ModelVerdict,
-    SinceAccepted,
-    joined_falls,
-    per_1000,
-)
+from skill_evaluator.verdicts.decide.results import Fall, MeasureResult, ModelVerdict, SinceAccepted, per_1000
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST, VerdictRules, component_verdict
 
 
@@ -69,15 +62,9 @@ class PromptEffect(FrozenModel):
     verdict: VerdictName | None
 
 
-class RankedModel(FrozenModel):
-    """One model of the ranking, with its scores, cost and age.
+class RankedRun(FrozenModel):
+    """The newest run of a ranked model, with the scores, cost and latency of its outputs."""
 
-    If `like_best` is true, the score does not differ significantly from the score of the best model.
-    """
-
-    place: int = 1
-    model_id: str
-    like_best: bool = True
     skill_version: str
     run_id: str
     timestamp: str
@@ -90,6 +77,18 @@ class RankedModel(FrozenModel):
     usd_per_1000_cases: float | None
     latency_p50_s: float | None
     latency_p95_s: float | None
+
+
+class RankedModel(NestingModel):
+    """One model of the ranking, with its scores, cost and age.
+
+    If `like_best` is true, the score does not differ significantly from the score of the best model.
+    """
+
+    place: int = 1
+    model_id: str
+    like_best: bool = True
+    run: RankedRun = inlined("run")
     verdict: VerdictName | None = None  # compares the version with a lower version
     prompt_adds: PromptEffect | None = None
     frontier: bool | None = None  # no other model is as good and as cheap; None: unknown cost
@@ -183,8 +182,8 @@ def _cheapest_model(rows: Sequence[RankedModel]) -> tuple[RankedModel | None, st
         return rows[0], "the only model that did not regress"
     reasons = []
     for word, values in (
-        ("cheapest", {row.model_id: row.usd_per_1000_cases for row in rows}),
-        ("quickest", {row.model_id: row.latency_p50_s and round(row.latency_p50_s, 1) for row in rows}),
+        ("cheapest", {row.model_id: row.run.usd_per_1000_cases for row in rows}),
+        ("quickest", {row.model_id: row.run.latency_p50_s and round(row.run.latency_p50_s, 1) for row in rows}),
     ):
         known_values = [value for row in rows if (value := values[row.model_id]) is not None]
         if len(known_values) < len(rows) or min(known_values) == max(known_values):
@@ -221,40 +220,44 @@ def rank_models(
     metric, hidden_ids = rules.primary_metric, {pair.candidate.model_id for pair in hidden}
     measured = {name: _measured(pair) for name, pair in shared.items()}
     scores, costs = dict.fromkeys(measured, -1.0), dict.fromkeys(measured, math.inf)  # if they are unknown
-    for name, model in measured.items():
-        if metric in model.accuracy and (mean := model.accuracy[metric].strict_mean) is not None:
+    for name, run in measured.items():
+        if metric in run.accuracy and (mean := run.accuracy[metric].strict_mean) is not None:
             scores[name] = mean
-        if model.usd_per_1000_cases is not None:
-            costs[name] = model.usd_per_1000_cases
-    family = [measured[name] for name in sorted(measured, key=lambda name: (-scores[name], costs[name], name))]
-    contrasts = _contrasts([shared[model.model_id] for model in family], rules)
+        if run.usd_per_1000_cases is not None:
+            costs[name] = run.usd_per_1000_cases
+    family = sorted(measured, key=lambda name: (-scores[name], costs[name], name))
+    contrasts = _contrasts([shared[name] for name in family], rules)
     pairs = [pair for pair in contrasts if not {pair.higher, pair.lower} & hidden_ids]
-    models = [model for model in family if model.model_id not in hidden_ids]
-    worse = {pair.lower for pair in pairs if pair.higher == models[0].model_id and pair.significant}
+    names = [name for name in family if name not in hidden_ids]
+    worse = {pair.lower for pair in pairs if pair.higher == names[0] and pair.significant}
     added = {}
     for pair in prompts:  # one prompt effect per model, each a family of its own
         (result,) = compare_records([pair], rules, fields=False).models
-        primary = _primary(result, metric)
-        added[result.model_id] = None if primary is None else PromptEffect.view(primary)
-    rows, names = [], [model.model_id for model in models]
+        if primary := _primary(result, metric):
+            effect = PromptEffect.view(primary.test, difference=primary.difference, verdict=primary.verdict)
+            added[result.model_id] = effect
+    rows = []
     for name in names:
         cost, score = costs[name], scores[name]
         others = [other for other in names if (costs[other], scores[other]) != (cost, score)]
         is_beaten = any(costs[other] <= cost and scores[other] >= score for other in others)
-        update = {
-            "place": 1 + sum(scores[other] > score for other in names),
-            "like_best": name not in worse,
-            "verdict": verdicts.get(name),
-            "prompt_adds": added.get(name),
-            "frontier": None if cost == math.inf else not is_beaten,
-        }
-        rows.append(measured[name].model_copy(update=update))
+        rows.append(
+            RankedModel(
+                place=1 + sum(scores[other] > score for other in names),
+                model_id=name,
+                like_best=name not in worse,
+                run=measured[name],
+                verdict=verdicts.get(name),
+                prompt_adds=added.get(name),
+                frontier=None if cost == math.inf else not is_beaten,
+            )
+        )
     return ModelRanking(
         skill=skill,
         metric=metric,
         alpha=rules.alpha,
         tolerance=rules.primary_tolerance,
-        n_cases=len(shared[models[0].model_id].candidate.per_case) if models else 0,
+        n_cases=len(shared[names[0]].candidate.per_case) if names else 0,
         models=rows,
         pairs=pairs,
         family=len(contrasts),
@@ -263,14 +266,14 @@ def rank_models(
     )
 
 
-def _measured(pair: Pair) -> RankedModel:
+def _measured(pair: Pair) -> RankedRun:
     record = comparability.pooled(pair.candidate, pair.candidate_again)
     agreement = {
         name: [share for case in record.per_case if (share := case.reproducibility.get(name)) is not None]
         for name in comparability.AGREEMENT
     }
     moment = pair.candidate.moment
-    return RankedModel.view(
+    return RankedRun.view(
         pair.candidate,
         age_days=None if moment is None else max(0, (datetime.now(UTC) - moment).days),
         accuracy={name: scored for name in record.accuracy if (scored := _score(record, name)) is not None},
@@ -340,17 +343,19 @@ def _contrasts(models: Sequence[Pair], rules: VerdictRules) -> list[Contrast]:
     results = compare_records(list(map(comparability.mark_concurrent, pairs)), rules, fields=False).models
     primaries = [_primary(result, rules.primary_metric) for result in results]
     # two-sided, because the scores also select which model is lower
-    p_values = [1.0 if primary is None or primary.p is None else min(1.0, 2 * primary.p) for primary in primaries]
+    p_values = [None if primary is None else primary.test.p for primary in primaries]
+    q_values = holm([1.0 if p is None else min(1.0, 2 * p) for p in p_values])
     contrasts = []
-    for (higher, lower), result, primary, q in zip(couples, results, primaries, holm(p_values), strict=True):
+    for (higher, lower), result, primary, q in zip(couples, results, primaries, q_values, strict=True):
         names = {"higher": higher.candidate.model_id, "lower": lower.candidate.model_id}
         if primary is None:
             contrasts.append(Contrast.model_validate(names))
             continue
         as_good, is_lower = primary.verdict == "unchanged", (primary.difference or 0.0) < -ROUNDING
         contrast = Contrast.view(
-            primary,
+            primary.test,
             **names,
+            difference=primary.difference,
             q=round(q, 6),
             as_good=as_good,
             significant=is_lower and q <= rules.alpha and not as_good,
@@ -401,11 +406,6 @@ class Step(FrozenModel):
     since_accepted: SinceAccepted | None = None
     regressed_since: bool = Field(default=False, exclude=True)
 
-    @property
-    def main_reason(self) -> str:
-        """The lost fields as text. If no field is lost, the first reason for the verdict, or "" without a reason."""
-        return joined_falls(self.falls) or next(iter(self.reasons), "")
-
     @classmethod
     def of(cls, model: ModelVerdict, primary_metric: str) -> "Step":
         """Convert the verdict on a model to the step from the baseline's version to the candidate's version."""
@@ -415,8 +415,8 @@ class Step(FrozenModel):
             model,
             before=model.baseline.skill_version if model.baseline else "",
             difference=primary.difference if primary else None,
-            ci95=primary.ci95 if primary else None,
-            q=primary.q if primary else None,
+            ci95=primary.test.ci95 if primary else None,
+            q=primary.test.q if primary else None,
             fell_most="" if fell is None else f"{fell.metric or WHOLE} {arrow(fell.baseline, fell.candidate)}",
             worse_cases=model.cases.worse[:_MAX_CASES],
             regressed_since=model.only_since_accepted is not None,
@@ -566,7 +566,7 @@ def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
     reason = f"{history.newest}: " * (history.newest != shipped) + history.newest_words
     if not shipped or (history.newest != shipped and not any(history.newest_steps.values())):
         reason = f"{history.metric} is 0 in every case of {history.newest}"
-    if not shipped or not ranking.models or ranking.models[0].skill_version != shipped:
+    if not shipped or not ranking.models or ranking.models[0].run.skill_version != shipped:
         return Advice(version=shipped, reason=reason)
     if len(ranking.models) == 1:
         return Advice(version=shipped, model_id=ranking.models[0].model_id, reason=reason)
@@ -577,10 +577,7 @@ def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
 
 
 def _unchanged_runs(versions: Sequence[Pair], steps: Mapping[str, Step]) -> list[Record]:
-    """Return the runs of the newest version and of the versions before it with unchanged scores, oldest first.
-
-    For example, if 1.1.0 improved, and 1.2.0 and 1.3.0 are *unchanged*, return the runs of these three versions.
-    """
+    """Return the runs of the newest version and of the versions before it with unchanged scores, oldest first."""
     runs = dict[str, Record]()
     for pair in reversed(versions):
         runs |= {run.run_id: run for run in (pair.candidate, *pair.candidate_again)}

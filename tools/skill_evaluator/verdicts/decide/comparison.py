@@ -32,7 +32,9 @@ from skill_evaluator.verdicts.decide.results import (
     ComparisonResult,
     Fall,
     MeasureResult,
+    MeasureTest,
     ModelVerdict,
+    Profiles,
     RunSummary,
     SinceAccepted,
     calibration_words,
@@ -53,7 +55,7 @@ from skill_evaluator.verdicts.decide.rules import (
     limited_verdict,
     measure_verdict,
     model_verdict,
-    verdict_on,
+    tested_verdict,
 )
 
 Results = Sequence[MeasureResult]
@@ -338,11 +340,11 @@ def _reasons_of_measures(results: Results, rules: VerdictRules) -> Iterator[str]
     for result in results:
         if result.verdict == "regressed":
             yield _moved(result, "fell")
-    fell = [result for result in results if result.q is not None and (result.difference or 0.0) < 0.0]
+    fell = [result for result in results if result.test.q is not None and (result.difference or 0.0) < 0.0]
     for result in fell:
-        if result.verdict == "unchanged" and (result.q or 0.0) <= rules.alpha:
+        if result.verdict == "unchanged" and (result.test.q or 0.0) <= rules.alpha:
             yield f"{_moved(result, 'fell')} significantly, but by no more than the tolerated {result.tolerance:g}"
-    far = [one for one in fell if (one.p or 0.0) <= rules.alpha / 2 and (one.difference or 0.0) < -one.tolerance]
+    far = [one for one in fell if (one.test.p or 0.0) <= rules.alpha / 2 and (one.difference or 0.0) < -one.tolerance]
     if names := [one.metric for one in far if one.verdict == "inconclusive"]:
         yield f"{listed(names)} fell, but not significantly among all measures"
     critical = [result for result in results if result.tier == "critical"]
@@ -353,7 +355,7 @@ def _reasons_of_measures(results: Results, rules: VerdictRules) -> Iterator[str]
 
 def _is_of_one_case(results: Results) -> bool:
     accuracy = [result for result in results if result.kind == "accuracy"]
-    return bool(accuracy) and all(result.p is None for result in accuracy)
+    return bool(accuracy) and all(result.test.p is None for result in accuracy)
 
 
 def _more_than_one_case(pair: Pair) -> str:
@@ -465,7 +467,7 @@ def _changes_since_accepted(pairs: Sequence[Pair], rules: VerdictRules) -> list[
             difference=round(effect.difference, 6),
             ci95=_rounded(effect.ci95),
             q=round(q, 6),
-            verdict=verdict_on(compared, measure, q, rules, rules.alpha * ACCEPTED_SHARE),
+            verdict=tested_verdict(compared, measure, q, rules, rules.alpha * ACCEPTED_SHARE),
         )
         if index not in changes or change.difference < changes[index].difference:
             changes[index] = change
@@ -479,7 +481,7 @@ def _failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
         compared = measure_pair(replace(pair, candidate=run, candidate_again=runs[:count]))
         for measure in filter(rules.is_critical, compared.measured):
             q = None if measure.effect is None else min(1.0, measure.effect.p * models)
-            if verdict_on(compared, measure, q, rules, rules.level(measure)) == "regressed":
+            if tested_verdict(compared, measure, q, rules, rules.level(measure)) == "regressed":
                 return run.run_id
     return None
 
@@ -487,7 +489,7 @@ def _failed_before(pair: Pair, rules: VerdictRules, models: int) -> str | None:
 def _model(compared: Compared, since_accepted: SinceAccepted | None, rules: VerdictRules, models: int) -> ModelVerdict:
     pair, common = compared.pair, compared.common
     covered = compared.coverage >= rules.required_coverage
-    results = [_result(measure, compared, rules, models if covered else None) for measure in compared.measured]
+    results = [_result(measure, compared, rules, models, covered=covered) for measure in compared.measured]
     amounts = amount_results(compared, rules, covered=covered)
     verdict: VerdictName = "incomparable"
     if common.cases and not common.barriers:
@@ -535,24 +537,22 @@ def _deciding_judge(compared: Compared, results: Results, verdict: VerdictName) 
     return None if verdict == "regressed" and suffices else compared.judge
 
 
-def _result(measure: Measure, compared: Compared, rules: VerdictRules, models: int | None) -> MeasureResult:
-    """Build the result of a measure. `models` is the number of compared models, or None if the coverage is too low.
+def _result(measure: Measure, compared: Compared, rules: VerdictRules, models: int, *, covered: bool) -> MeasureResult:
+    """Build the result of a measure. `models` is the number of compared models.
 
-    If the coverage is too low, the measure is *inconclusive*.
+    If the coverage is too low (`covered` is false), the measure is *inconclusive*.
     """
     effect, pair, (q, family) = measure.effect, compared.pair, compared.tests.get(measure, (None, 1))
     level, tolerance, harm = rules.level(measure), rules.tolerance(measure), rules.policy.harm
     is_tested, is_field = measure.kind != "reproducibility", measure.kind == "field"
     difference = measure.after.mean - measure.before.mean
-    lost = is_tested and models is not None and has_collapsed(measure, models) and difference < -tolerance
+    lost = is_tested and covered and has_collapsed(measure, models) and difference < -tolerance
     collapsed = lost or (rules.is_critical(measure) and is_harmed_everywhere(measure, max(harm, tolerance)))
-    verdict: VerdictName | None = None
-    if is_tested:
-        verdict = "inconclusive"
-        if models is not None:
-            tested = "regressed" if collapsed else measure_verdict(effect, q, tolerance, level, rules.alpha)
-            verdict = limited_verdict(tested, compared, measure, rules)
-    harmed = is_field and models is not None and (lost or (q is not None and q <= level)) and difference < -harm
+    verdict: VerdictName | None = "inconclusive" if is_tested else None
+    if is_tested and covered:
+        tested = "regressed" if collapsed else measure_verdict(effect, q, tolerance, level, rules.alpha)
+        verdict = limited_verdict(tested, compared, measure, rules)
+    harmed = is_field and covered and (lost or (q is not None and q <= level)) and difference < -harm
     return MeasureResult(
         metric=measure.name,
         kind=measure.kind,
@@ -561,17 +561,21 @@ def _result(measure: Measure, compared: Compared, rules: VerdictRules, models: i
         baseline=round(measure.before.mean, 6),
         candidate=round(measure.after.mean, 6),
         difference=round(difference, 6),
-        ci95=None if effect is None else _rounded(effect.ci95),
-        p=round(effect.p, 6) if effect is not None and is_tested else None,
-        q=rounded(q),
-        n=0 if effect is None else effect.n,
-        n_cases=len(measure.case_ids),
-        detectable_drop=rounded(effect.detectable(level / family)) if effect and is_tested else None,
+        test=MeasureTest(
+            ci95=None if effect is None else _rounded(effect.ci95),
+            p=round(effect.p, 6) if effect is not None and is_tested else None,
+            q=rounded(q),
+            n=0 if effect is None else effect.n,
+            n_cases=len(measure.case_ids),
+            detectable_drop=rounded(effect.detectable(level / family)) if effect and is_tested else None,
+        ),
         verdict=verdict,
         harmed=harmed and judged_verdict("regressed", measure, pair, harm) == "regressed",
         missing=measure.missing,
-        profile_before=profile_of(pair.baseline, measure.name) if is_field and pair.baseline else None,
-        profile_after=profile_of(pair.candidate, measure.name) if is_field else None,
+        profiles=Profiles(
+            profile_before=profile_of(pair.baseline, measure.name) if is_field and pair.baseline else None,
+            profile_after=profile_of(pair.candidate, measure.name) if is_field else None,
+        ),
     )
 
 

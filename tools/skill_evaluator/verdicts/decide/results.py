@@ -9,7 +9,7 @@ from itertools import chain, zip_longest
 from pydantic import Field
 
 from skill_evaluator.display import WHOLE, amount, count, seconds, times
-from skill_evaluator.files import FrozenModel
+from skill_evaluator.files import FrozenModel, NestingModel, inlined
 from skill_evaluator.identifiers import Tier
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records import record as records
@@ -154,7 +154,25 @@ def _named(cases: Mapping[str, str]) -> str:
 Fall = tuple[str, str]  # the path of a lost field, which may contain text of an output, and its drop as text
 
 
-class MeasureResult(FrozenModel):
+class MeasureTest(FrozenModel):
+    """The test of a measure's difference."""
+
+    ci95: tuple[float, float] | None
+    p: float | None  # one-sided, in the direction of the difference
+    q: float | None  # `p`, adjusted for multiple tests
+    n: int = 0  # number of cases, or of outputs if each is an independent draw
+    n_cases: int
+    detectable_drop: float | None  # drop that the test detects with 80 % power
+
+
+class Profiles(FrozenModel):
+    """The number of cases by stability of a field, in the baseline and in the candidate. None for other measures."""
+
+    profile_before: dict[str, int] | None = None
+    profile_after: dict[str, int] | None = None
+
+
+class MeasureResult(NestingModel):
     """The result of one metric or field. Agreement of replicates is not tested: p, q and verdict are None."""
 
     metric: str
@@ -164,23 +182,22 @@ class MeasureResult(FrozenModel):
     baseline: float | None
     candidate: float | None
     difference: float | None  # candidate − baseline
-    ci95: tuple[float, float] | None
-    p: float | None  # one-sided, in the direction of the difference
-    q: float | None  # `p`, adjusted for multiple tests
-    n: int = 0  # number of cases, or of outputs if each is an independent draw
-    n_cases: int
-    detectable_drop: float | None  # drop that the test detects with 80 % power
+    test: MeasureTest = inlined("test")
     verdict: VerdictName | None
     harmed: bool = False  # a field fell significantly and by more than `policy.harm`
     missing: Missing | None = None
-    profile_before: dict[str, int] | None = None
-    profile_after: dict[str, int] | None = None
+    profiles: Profiles = inlined("profiles")
 
 
-AMOUNT_NAMES = {"output_tokens": "output tokens", "cost_usd": "cost", "latency_s": "latency"}
+class AmountTest(FrozenModel):
+    """The test of an amount's change."""
+
+    ci95: tuple[float, float] | None = None
+    q: float | None = None
+    n_cases: int = 0
 
 
-class AmountResult(FrozenModel):
+class AmountResult(NestingModel):
     """The change of output tokens, cost (USD) or latency (seconds) per output.
 
     `baseline` and `candidate` are means over cases. `change` is the relative increase of the geometric mean. For
@@ -193,23 +210,26 @@ class AmountResult(FrozenModel):
     baseline: float | None = None
     candidate: float | None = None
     change: float | None = None
-    ci95: tuple[float, float] | None = None
-    q: float | None = None
-    n_cases: int = 0
+    test: AmountTest = inlined("test")
     moved: bool = False  # the change is significant and larger than the tolerance
     rose_most: str = ""  # id of the case with the largest increase
     verdict: VerdictName | None = None  # None: advisory
     unmeasured: str = ""  # reason why there are no figures
+
+    @property
+    def name(self) -> str:
+        """The amount in words: output tokens, cost or latency."""
+        return {"output_tokens": "output tokens", "cost_usd": "cost", "latency_s": "latency"}[self.amount]
 
     def change_text(self, calls: int = 1) -> str:
         """Format the change, such as `cost $0.10 → $0.20 a run (× 2)`. A run has `calls` calls."""
         before, after = self.baseline or 0.0, self.candidate or 0.0
         ratio = times(after / before) if before else "–"
         if self.amount == "output_tokens":
-            return f"output tokens {count(before)} → {count(after)} a call ({ratio})"
+            return f"{self.name} {count(before)} → {count(after)} a call ({ratio})"
         if self.amount == "latency_s":
-            return f"latency {seconds(before)} → {seconds(after)} a call ({ratio})"
-        return f"cost ${amount(before * calls)} → ${amount(after * calls)} a run ({ratio})"
+            return f"{self.name} {seconds(before)} → {seconds(after)} a call ({ratio})"
+        return f"{self.name} ${amount(before * calls)} → ${amount(after * calls)} a run ({ratio})"
 
 
 class CaseChange(FrozenModel):
@@ -271,23 +291,35 @@ class SinceAccepted(FrozenModel):
     verdict: VerdictName
 
 
-class RunSummary(FrozenModel):
-    """The outputs, failures, tokens, cost and latency of a run."""
+class RunCalls(FrozenModel):
+    """The planned calls of a run, and their outputs and failures. `coverage` is the completion."""
 
-    run_id: str
-    skill_version: str
-    served_model: Served
     coverage: float
     planned: int
     outputs: int
     replicates: int
     failures: dict[str, int]
+
+
+class RunCost(FrozenModel):
+    """The tokens, cost and latency of a run."""
+
     input_tokens: int | None
     output_tokens: int | None
     cost_usd: float | None
     hit_rate: float | None = Field(default=None, exclude_if=lambda rate: rate is None)
     latency_p50_s: float | None
     latency_p95_s: float | None
+
+
+class RunSummary(NestingModel):
+    """The outputs, failures, tokens, cost and latency of a run."""
+
+    run_id: str
+    skill_version: str
+    served_model: Served
+    calls: RunCalls = inlined("calls")
+    cost: RunCost = inlined("cost")
     draft: bool = False
     scenario: str | None = Field(default=None, exclude_if=lambda scenario: scenario is None)
     model_id: str | None = Field(default=None, exclude_if=lambda model_id: model_id is None)
@@ -296,15 +328,18 @@ class RunSummary(FrozenModel):
     @classmethod
     def of(cls, record: Record, beside: Record | None = None) -> "RunSummary":
         """Summarise a recorded run. The summary has a model id only if `beside`, the other run, is of another model."""
-        cost = record.cost
+        tokens, latency = record.cost.tokens, record.cost.latency_s
         return cls.view(
             record,
-            input_tokens=cost.tokens.input,
-            output_tokens=cost.tokens.output,
-            cost_usd=cost.cost_usd,
-            hit_rate=cost.tokens.hit_rate,
-            latency_p50_s=cost.latency_s.p50,
-            latency_p95_s=cost.latency_s.p95,
+            calls=RunCalls.view(record),
+            cost=RunCost.view(
+                record.cost,
+                input_tokens=tokens.input,
+                output_tokens=tokens.output,
+                hit_rate=tokens.hit_rate,
+                latency_p50_s=latency.p50,
+                latency_p95_s=latency.p95,
+            ),
             unusable=records.unusable_text(record),
             model_id=None if beside is None or beside.model_id == record.model_id else record.model_id,
         )
@@ -328,7 +363,9 @@ def calibration_words(judge: str) -> str:
 
 def less_repeatable(results: Iterable[MeasureResult]) -> str:
     """Format the drop of the first agreement metric that fell significantly. Return "" if none fell."""
-    fell = (one for one in results if one.kind == "reproducibility" and one.ci95 is not None and one.ci95[1] < 0.0)
+    fell = (
+        one for one in results if one.kind == "reproducibility" and one.test.ci95 is not None and one.test.ci95[1] < 0.0
+    )
     return next((f"less repeatable: {one.metric} {one.baseline:.3f} → {one.candidate:.3f}" for one in fell), "")
 
 
@@ -377,8 +414,8 @@ class ModelVerdict(FrozenModel):
     @property
     def n_cases(self) -> int:
         """The largest number of cases of a critical metric, or of any metric if none is critical. 0 without metrics."""
-        critical = [one.n_cases for one in self.metrics if one.tier == "critical"]
-        return max(critical or [one.n_cases for one in self.metrics], default=0)
+        critical = [one.test.n_cases for one in self.metrics if one.tier == "critical"]
+        return max(critical or [one.test.n_cases for one in self.metrics], default=0)
 
     @property
     def fell_most(self) -> MeasureResult | None:
@@ -409,7 +446,7 @@ class ModelVerdict(FrozenModel):
     @property
     def amount_words(self) -> str:
         """The amounts (output tokens, cost, latency) that moved, before and after, as text. "" if none did."""
-        return ", ".join(one.change_text(self.candidate.planned) for one in self.amounts if one.moved)
+        return ", ".join(one.change_text(self.candidate.calls.planned) for one in self.amounts if one.moved)
 
     @property
     def moved(self) -> list[str]:
@@ -423,7 +460,9 @@ class ModelVerdict(FrozenModel):
             if one.harmed or (one.tier != "advisory" and one.verdict in ("regressed", "improved"))
         ]
         if not moved and self.verdict == "regressed":
-            moved = [one.change_text(self.candidate.planned) for one in self.amounts if one.verdict == "regressed"]
+            moved = [
+                one.change_text(self.candidate.calls.planned) for one in self.amounts if one.verdict == "regressed"
+            ]
             moved = moved or [f"cases that fell: {', '.join(self.lost_cases)}"]
         if self.served == "model":
             served = [records.served_text(run.served_model) for run in (self.baseline, self.candidate) if run]

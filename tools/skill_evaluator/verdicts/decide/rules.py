@@ -15,7 +15,7 @@ from skill_evaluator.records.summaries import MIN_LABELS
 from skill_evaluator.stats import ROUNDING, rounded
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.measuring import FREE, Compared, Effect, Measure
-from skill_evaluator.verdicts.decide.results import AMOUNT_NAMES, AmountResult, ComparisonResult, Missing, crosses
+from skill_evaluator.verdicts.decide.results import AmountResult, AmountTest, ComparisonResult, Missing, crosses
 
 MOSTLY = 0.9  # share of outputs that must be right before, and wrong after, for a lost measure
 _MAX_LEFT = 0.5  # share of a lost measure's outputs that may still be right, if cases and replicates suffice
@@ -114,7 +114,9 @@ def rules_for(settings: Settings, candidate: Record) -> VerdictRules:
     )
 
 
-def verdict_on(compared: Compared, measure: Measure, q: float | None, rules: VerdictRules, level: float) -> VerdictName:
+def tested_verdict(
+    compared: Compared, measure: Measure, q: float | None, rules: VerdictRules, level: float
+) -> VerdictName:
     """Return the verdict of a measure's test. If the scores do not support the verdict, return *inconclusive*."""
     verdict = measure_verdict(measure.effect, q, rules.tolerance(measure), level, rules.alpha)
     return limited_verdict(verdict, compared, measure, rules)
@@ -286,9 +288,11 @@ def _amount_result(measure: Measure, q: float | None, rules: VerdictRules, *, co
         baseline=rounded(before, 9),
         candidate=rounded(after, 9),
         change=_relative(increase),
-        ci95=None if effect is None else (_relative(-effect.ci95[1]), _relative(-effect.ci95[0])),
-        q=rounded(q),
-        n_cases=len(measure.case_ids),
+        test=AmountTest(
+            ci95=None if effect is None else (_relative(-effect.ci95[1]), _relative(-effect.ci95[0])),
+            q=rounded(q),
+            n_cases=len(measure.case_ids),
+        ),
         moved=moved,
         rose_most=measure.case_ids[int(np.argmax(increases))],
         verdict=None if tier == "advisory" else verdict,
@@ -303,11 +307,11 @@ def _relative(log_ratio: float) -> float:
 def amount_reasons(amounts: Iterable[AmountResult], calls: int) -> Iterator[str]:
     """Yield the reasons for a verdict from output tokens, cost and latency. Costs are per run of `calls` calls."""
     for result in amounts:
-        name, tolerated = AMOUNT_NAMES[result.amount], f"{result.tolerance:.0%}"
+        tolerated = f"{result.tolerance:.0%}"
         if result.verdict == "regressed":
             increase = f"more than the tolerated increase of {tolerated}, most in case {result.rose_most}"
             yield f"{result.change_text(calls)}: {increase}"
         elif result.verdict is not None and result.unmeasured:
-            yield f"{name} is not measured: {result.unmeasured}"
+            yield f"{result.name} is not measured: {result.unmeasured}"
         elif result.tier == "critical" and result.verdict == "inconclusive":
-            yield f"{name}: an increase of more than {tolerated} is not ruled out; more cases would decide it"
+            yield f"{result.name}: an increase of more than {tolerated} is not ruled out; more cases would decide it"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from skill_evaluator.records.record import CaseRecord, FieldCount
 from skill_evaluator.verdicts.decide.comparability import common_part, strict_scores
-from skill_evaluator.verdicts.decide.measuring import measures
+from skill_evaluator.verdicts.decide.measuring import field_measures, metric_measures
 
 from tests.support.records import Score, a_record
 
@@ -39,7 +39,7 @@ def test_undefined_metric_has_no_score() -> None:
 
 
 def of_field(before: CaseRecord, after: CaseRecord) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    (found,) = (one for one in measures([(before, after)], []) if one.kind == "field")
+    (found,) = field_measures([(before, after)])
     before, after = found.scores
     return before[0], after[0]
 
@@ -57,14 +57,14 @@ def test_array_items_of_an_output_count_together() -> None:
 
 def test_measure_has_the_cases_of_both_versions() -> None:
     cases = [(case(1.0), case("provider_error")), (case(1.0), case(0.5))]
-    (found,) = measures(cases, ["field_level_f1"])
+    (found,) = metric_measures(cases, ["field_level_f1"])
     assert found.scores == (((1.0,),), ((0.5,),))
-    assert list(measures(cases[:1], ["field_level_f1"])) == []
+    assert list(metric_measures(cases[:1], ["field_level_f1"])) == []
 
 
 def test_agreement_has_one_score_per_case() -> None:
     left, right = (a_record({"a": [1.0] * 3}, agreement={"a": share}).per_case[0] for share in (0.5, 0.25))
-    found = [one for one in measures([(left, right)], []) if one.kind == "reproducibility"]
+    found = list(metric_measures([(left, right)], []))
     assert [(one.name, one.scores) for one in found] == [("pairwise_exact_match", (((0.5,),), ((0.25,),)))]
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from skill_evaluator.records.record import CaseAccuracy, CaseRecord, FieldCount, Record
 from skill_evaluator.verdicts.decide.comparability import CasePairs, Pair, common_part
 from skill_evaluator.verdicts.decide.comparison import compare_records
-from skill_evaluator.verdicts.decide.measuring import measures
+from skill_evaluator.verdicts.decide.measuring import metric_measures
 from skill_evaluator.verdicts.decide.results import Missing, bounds_of, missing_reasons
 from skill_evaluator.verdicts.decide.rules import bounded_verdict
 
@@ -43,7 +43,7 @@ def test_missing_output_is_0_or_1_in_the_worst_case() -> None:
 
 def test_case_lost_by_one_version_is_within_the_bounds() -> None:
     before, after = {"a": [0.8] * 3, "b": [0.9] * 3}, {"a": [0.8] * 3, "b": ["timeout", LOST, LOST]}
-    (measure,) = measures(pairs(before, after), [METRIC])
+    (measure,) = metric_measures(pairs(before, after), [METRIC])
     assert measure.case_ids == ("a",)
     missing = bounds(before, after)
     assert (missing.worst, missing.best) == pytest.approx((-0.45, 0.05), abs=2e-6)

@@ -19,7 +19,7 @@ from skill_evaluator.text import counted, listed
 from skill_evaluator.verdicts.decide import comparability
 from skill_evaluator.verdicts.decide.comparability import Pair
 from skill_evaluator.verdicts.decide.comparison import compare_records
-from skill_evaluator.verdicts.decide.measuring import holm, measures
+from skill_evaluator.verdicts.decide.measuring import field_measures, holm
 from skill_evaluator.verdicts.decide.results import Fall, MeasureResult, ModelVerdict, SinceAccepted, per_1000
 from skill_evaluator.verdicts.decide.rules import WORST_FIRST, VerdictRules, component_verdict
 
@@ -371,8 +371,7 @@ def _fell_most(higher: Pair, lower: Pair, tolerance: float) -> str:
     before, after = (comparability.pooled(pair.candidate, pair.candidate_again) for pair in (higher, lower))
     falls = [
         (measure.after.mean - measure.before.mean, measure.name, arrow(measure.before.mean, measure.after.mean))
-        for measure in measures(comparability.common_part(before, after).cases, ())
-        if measure.kind == "field"
+        for measure in field_measures(comparability.common_part(before, after).cases)
     ]
     difference, path, scores = min(falls, default=(0.0, "", ""))
     return f"{path or WHOLE} {scores}" if difference < -tolerance else ""

@@ -331,15 +331,17 @@ class Measure:
         return bounds_of(self.cases, self.name, self.kind)
 
 
-def measures(
-    cases: CasePairs, metrics: Iterable[str], pair: Pair | None = None, *, fields: bool = True
-) -> Iterator[Measure]:
-    """Yield a measure of each metric, of agreement and (if `fields`) of each field. Skip measures without scores."""
+def metric_measures(cases: CasePairs, metrics: Iterable[str], pair: Pair | None = None) -> Iterator[Measure]:
+    """Yield a measure of each metric and of agreement. Skip measures without scores."""
     for name in metrics:
         yield from _measure(name, "accuracy", cases, pair)
     for name in comparability.AGREEMENT:
         yield from _measure(name, "reproducibility", cases, pair)
-    for path in dict.fromkeys(path for both in cases for case in both for path in case.fields) if fields else ():
+
+
+def field_measures(cases: CasePairs, pair: Pair | None = None) -> Iterator[Measure]:
+    """Yield a measure of each field. Skip measures without scores."""
+    for path in dict.fromkeys(path for both in cases for case in both for path in case.fields):
         yield from _measure(path, "field", cases, pair)
 
 
@@ -433,8 +435,8 @@ def measure_pair(pair: Pair, *, fields: bool = True) -> Compared:
     amounts: dict[str, Measure | str] = {}
     if (baseline.model_id, baseline.scenario) == (pair.candidate.model_id, pair.candidate.scenario):
         amounts = {name: _measured_amount(name, pair, baseline, common.cases) for name in AMOUNTS}
-    measured = tuple(measures(common.cases, shared, like, fields=fields))
-    return Compared(pair=pair, common=common, measured=measured, amounts=amounts)
+    measured = [*metric_measures(common.cases, shared, like), *(field_measures(common.cases, like) if fields else ())]
+    return Compared(pair=pair, common=common, measured=tuple(measured), amounts=amounts)
 
 
 def _moves_between(pair: Pair, baseline: Record) -> Iterator[str]:

@@ -18,20 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from skill_evaluator import __version__
-from skill_evaluator.ci.plan import (
-    CiOptions,
-    Decisions,
-    Event,
-    OnModels,
-    Plan,
-    PlannedBaseline,
-    PlannedJob,
-    PlannedJudge,
-    PlannedRun,
-    environment_of,
-    environment_of_program,
-    key_variable_of,
-)
+from skill_evaluator.ci import plan as ci
 from skill_evaluator.errors import GitError, NotEvaluatedError, PlanError, SkillEvaluatorError
 from skill_evaluator.evaluation.runs import find_baseline, fresh_seed, judge_of
 from skill_evaluator.judges.modes.sentences import judge_estimate
@@ -75,7 +62,7 @@ _SLOW_CALL_S = 10.0
 
 
 @cli.options
-class PlanRequest(CiOptions, cli.FormatOption):
+class PlanRequest(ci.CiOptions, cli.FormatOption):
     """The options of `ci plan`. Without `base` and `drift`, components run even if their version is not new."""
 
     names: tuple[str, ...] = cli.argument(cli.SKILLS, (), "COMPONENT")
@@ -98,7 +85,7 @@ class PlannedEvaluation:
     `expect` sentences of the case. `kinds` has the provider kinds of the model and the judge.
     """
 
-    run: PlannedRun
+    run: ci.PlannedRun
     model: Model
     kinds: Kinds
     cases: Mapping[str, Case]
@@ -136,7 +123,7 @@ class PlannedEvaluation:
         return max(calls * _SLOW_CALL_S / 60.0 / in_flight, calls / max_per_minute)
 
 
-def make_plan(request: PlanRequest) -> Plan:
+def make_plan(request: PlanRequest) -> ci.Plan:
     """Return the plan for a request. Raise a SkillEvaluatorError if it cannot be made."""
     if request.drift and (request.base is not None or request.pull_request is not None):
         raise PlanError("--drift runs the recorded versions: it cannot be combined with --base or --pull-request")
@@ -149,14 +136,14 @@ def make_plan(request: PlanRequest) -> Plan:
         refused = list(_refusals(changed, repository.relative_path(request.config / "settings.yaml"), limits))
         caps = [cap for cap in (limits.max_cost, request.max_cost) if cap is not None]
         request = replace(request, base=repository.commit("HEAD^1"), max_cost=min(caps, default=None))
-    event = Event(
+    event = ci.Event(
         trigger="drift" if request.drift else "dispatch" if request.base is None else "push",
         base=None if request.base is None else repository.commit(request.base),
         head=repository.commit("HEAD"),
     )
-    decisions = Decisions(chosen=[], skipped=[], faults=refused)
+    decisions = ci.Decisions(chosen=[], skipped=[], faults=refused)
     if event.trigger == "dispatch" and not refused:
-        decisions = Decisions(chosen=list(_named(request, models)), skipped=[], faults=[])
+        decisions = ci.Decisions(chosen=list(_named(request, models)), skipped=[], faults=[])
     elif not refused:
         decisions = _decide_all(event, request, models)
     evaluations, decisions = _read_components(decisions, request, changed)
@@ -166,7 +153,7 @@ def make_plan(request: PlanRequest) -> Plan:
     runs = capped(shards_of(evaluations, limits), max_cost)
     jobs = packed(runs, {run.id: by_run[run.skill, run.model_id].minutes(run.calls) for run in runs}, limits)
     now = datetime.datetime.now(datetime.UTC)
-    return Plan(
+    return ci.Plan(
         invocation=new_invocation(now),
         created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
         event=event,
@@ -181,13 +168,13 @@ def make_plan(request: PlanRequest) -> Plan:
     )
 
 
-def _named(request: PlanRequest, models: Sequence[Model]) -> Iterator[OnModels]:
+def _named(request: PlanRequest, models: Sequence[Model]) -> Iterator[ci.OnModels]:
     names = request.names or component_names(request.components)
     if not names:
         raise PlanError(f"{request.components} holds no component; name its folder with --components DIR")
     for name in dict.fromkeys(names):
         for model_id in _models_of(read_version(request.components / name, name), models, request):
-            yield OnModels(skill=name, models=[model_id], reason="started by hand")
+            yield ci.OnModels(skill=name, models=[model_id], reason="started by hand")
 
 
 def _models_of(version: ComponentVersion | None, models: Sequence[Model], request: PlanRequest) -> list[str]:
@@ -196,7 +183,7 @@ def _models_of(version: ComponentVersion | None, models: Sequence[Model], reques
     return [] if request.models else [program.MODEL.id]
 
 
-def _decide_all(event: Event, request: PlanRequest, models: Sequence[Model]) -> Decisions:
+def _decide_all(event: ci.Event, request: PlanRequest, models: Sequence[Model]) -> ci.Decisions:
     """Decide on all components by their versions and records. Collect the errors of their versions."""
     repository, folder = request.repository, request.folder
     if event.head is None:
@@ -207,7 +194,7 @@ def _decide_all(event: Event, request: PlanRequest, models: Sequence[Model]) -> 
     if unknown:
         raise PlanError(f"no component '{unknown[0]}' in {request.components} at HEAD {nearest(unknown[0], after)}")
     recorded, unreadable = recorded_runs(repository, ("HEAD", *request.recorded), folder)
-    chosen, skipped, untouched, faults = list[OnModels](), list[OnModels](), 0, [*unreadable]
+    chosen, skipped, untouched, faults = list[ci.OnModels](), list[ci.OnModels](), 0, [*unreadable]
     for name, version in after.items():
         path = within(folder, f"{name}/leaderboard.json")
         if (request.names and name not in request.names) or any(problem.file == path for problem in unreadable):
@@ -220,21 +207,21 @@ def _decide_all(event: Event, request: PlanRequest, models: Sequence[Model]) -> 
         faults += version_problems
         runs = [run for each in (name, *version.formerly) for run in recorded.get(each, ())]
         newest = {run.model_id: run for run in sorted(runs, key=lambda run: run.version_order)}
-        run_here, skipped_here = list[OnModels](), list[OnModels]()
+        run_here, skipped_here = list[ci.OnModels](), list[ci.OnModels]()
         for model_id in _models_of(version, models, request):
             is_run, reason = False, "invalid version, see the errors"
             if request.drift:
                 is_run, reason = _decide_drift_run(version.version, newest.get(model_id))
             elif not version_problems:
                 is_run, reason = decide_run(earlier, version, newest.get(model_id), base_known=base_known)
-            (run_here if is_run else skipped_here).append(OnModels(skill=name, models=[model_id], reason=reason))
+            (run_here if is_run else skipped_here).append(ci.OnModels(skill=name, models=[model_id], reason=reason))
         if before.get(name) == version and not run_here:
             untouched += 1
         else:
             chosen += run_here
             skipped += skipped_here
     skipped += _deleted_cases(event, request, {decision.skill for decision in chosen})
-    return Decisions(chosen=chosen, skipped=skipped, untouched=untouched, faults=faults)
+    return ci.Decisions(chosen=chosen, skipped=skipped, untouched=untouched, faults=faults)
 
 
 def _base_of(base_commit: str | None, request: PlanRequest) -> tuple[str | None, bool]:
@@ -254,7 +241,7 @@ def _base_of(base_commit: str | None, request: PlanRequest) -> tuple[str | None,
     return commit, base_commit is not None or is_first_push
 
 
-def _deleted_cases(event: Event, request: PlanRequest, running: Collection[str]) -> Iterator[OnModels]:
+def _deleted_cases(event: ci.Event, request: PlanRequest, running: Collection[str]) -> Iterator[ci.OnModels]:
     repository, fixtures = request.repository, request.fixtures or request.components.parent / "fixtures"
     base, head = event.base, event.head
     if base is None or head is None or not fixtures.resolve().is_relative_to(repository.root.resolve()):
@@ -265,12 +252,12 @@ def _deleted_cases(event: Event, request: PlanRequest, running: Collection[str])
     for name, paths in deleted.items():
         if name not in running and (request.components / name / "prompt.md").exists():
             reason = f"cases changed without a new version: {counted(len(paths), 'file')} deleted, such as {paths[0]}"
-            yield OnModels(skill=name, models=[model.id for model in request.configuration.models], reason=reason)
+            yield ci.OnModels(skill=name, models=[model.id for model in request.configuration.models], reason=reason)
 
 
 def _read_components(
-    decisions: Decisions, request: PlanRequest, changed: set[str]
-) -> tuple[list[PlannedEvaluation], Decisions]:
+    decisions: ci.Decisions, request: PlanRequest, changed: set[str]
+) -> tuple[list[PlannedEvaluation], ci.Decisions]:
     """Read the chosen components. Return their evaluations, and the decisions with more skips and errors.
 
     Raise the error of a component that the request names.
@@ -291,7 +278,7 @@ def _read_components(
             empty = [f"the submodule {path} is empty" for path in request.repository.empty_submodules]
             is_new = not (request.components / skill / "leaderboard.json").exists()
             if isinstance(problem, NotEvaluatedError) and is_new and not empty:
-                skipped.append(OnModels(skill=skill, models=ids, reason=str(problem)))
+                skipped.append(ci.OnModels(skill=skill, models=ids, reason=str(problem)))
             else:
                 path = prompt_file(request.components, skill, request.folder)
                 faults.append(Problem(file=path, line=1, message="; ".join([str(problem), *empty])))
@@ -303,10 +290,10 @@ def _read_components(
     return evaluations, decisions.model_copy(update=update)
 
 
-def grouped(decisions: Iterable[OnModels]) -> list[OnModels]:
+def grouped(decisions: Iterable[ci.OnModels]) -> list[ci.OnModels]:
     """Merge decisions with the same component and reason into one with all their models, in order."""
     groups = by_key(((each.skill, each.reason), model_id) for each in decisions for model_id in each.models)
-    return [OnModels(skill=skill, models=models, reason=reason) for (skill, reason), models in groups.items()]
+    return [ci.OnModels(skill=skill, models=models, reason=reason) for (skill, reason), models in groups.items()]
 
 
 def _evaluations(
@@ -315,7 +302,7 @@ def _evaluations(
     archive: Archive,
     cases: Sequence[Case],
     ids: Sequence[str],
-    skipped: list[OnModels],
+    skipped: list[ci.OnModels],
 ) -> Iterator[PlannedEvaluation]:
     """Yield the evaluation of a component on each model. Add models that are skipped, or lack cases, to `skipped`."""
     configuration, sizes = with_program(request.configuration, component), input_sizes(component, cases)
@@ -327,14 +314,14 @@ def _evaluations(
         if excluded:
             cases_with_reasons = listed([f"{case_id} ({reason})" for case_id, reason in excluded.items()])
             reason = f"{len(excluded)} of {counted(len(cases), 'case')} not applicable: {cases_with_reasons}"
-            skipped.append(OnModels(skill=component.name, models=[model.id], reason=reason))
+            skipped.append(ci.OnModels(skill=component.name, models=[model.id], reason=reason))
         applicable = {case.id: case for case in cases if case.id in new_run.manifest.cases}
         if not applicable:
             continue
         try:
             judge, _ = judge_of(component, applicable.values(), (model,), request.configuration.models, settings)
         except SkillEvaluatorError as problem:
-            skipped.append(OnModels(skill=component.name, models=[model.id], reason=str(problem)))
+            skipped.append(ci.OnModels(skill=component.name, models=[model.id], reason=str(problem)))
             continue
         run = whole_run(new_run, configuration.kinds[model.provider])
         if request.drift:
@@ -353,14 +340,14 @@ def _evaluations(
         yield evaluation
 
 
-def whole_run(new_run: ComponentRun, kind: ProviderKind) -> PlannedRun:
+def whole_run(new_run: ComponentRun, kind: ProviderKind) -> ci.PlannedRun:
     """Return the planned run of all cases, without a baseline, a judge and the cost."""
     component, model = new_run.component, new_run.model
-    environment, key_variable = environment_of(model, kind), key_variable_of(model, kind)
+    environment, key_variable = ci.environment_of(model, kind), ci.key_variable_of(model, kind)
     if component.program is not None:
-        environment = environment_of_program(component.name)
+        environment = ci.environment_of_program(component.name)
         key_variable = program.VARIABLES if component.program.variables else key_variable
-    return PlannedRun.view(
+    return ci.PlannedRun.view(
         new_run.manifest,
         id=f"{component.name}@{slug(model.id)}",
         environment=environment,
@@ -389,7 +376,7 @@ def with_baseline(
         refuse_unfilled(baseline, evaluation.cases.values(), component)
         versions = (baseline.version, component.version)
         seed = fresh_seed(archive, model.id, versions, run.seed)
-        planned = PlannedBaseline(
+        planned = ci.PlannedBaseline(
             skill_version=baseline.version,
             commit=commit,
             inputs=baseline.prompt.inputs,
@@ -419,7 +406,7 @@ def affordable(evaluations: Sequence[PlannedEvaluation], cap_usd: float | None) 
     return reduced
 
 
-def shards_of(evaluations: Sequence[PlannedEvaluation], jobs: Jobs) -> list[PlannedRun]:
+def shards_of(evaluations: Sequence[PlannedEvaluation], jobs: Jobs) -> list[ci.PlannedRun]:
     """Return the runs with their costs. Split runs with more than `jobs.max_calls` calls into shards."""
     runs = []
     for evaluation in evaluations:
@@ -428,7 +415,7 @@ def shards_of(evaluations: Sequence[PlannedEvaluation], jobs: Jobs) -> list[Plan
     return runs
 
 
-def _shard_of(evaluation: PlannedEvaluation, shard: Shard) -> PlannedRun:
+def _shard_of(evaluation: PlannedEvaluation, shard: Shard) -> ci.PlannedRun:
     run, case_ids = evaluation.run, shard.of(list(evaluation.cases))
     estimates = evaluation.estimates(case_ids)
     update: dict[str, Any] = {"cases": {case_id: run.cases[case_id] for case_id in case_ids}}
@@ -436,13 +423,13 @@ def _shard_of(evaluation: PlannedEvaluation, shard: Shard) -> PlannedRun:
     if shard.count > 1:
         update |= {"id": f"{run.id}@{shard.index}of{shard.count}", "shard": str(shard)}
     if evaluation.judge is not None:
-        judge_key = key_variable_of(evaluation.judge, evaluation.kinds[evaluation.judge.provider])
+        judge_key = ci.key_variable_of(evaluation.judge, evaluation.kinds[evaluation.judge.provider])
         calls = estimates[-1][1].calls
-        update["judge"] = PlannedJudge(model_id=evaluation.judge.id, key_variable=judge_key, calls=calls)
-    return PlannedRun.view(run, **update)
+        update["judge"] = ci.PlannedJudge(model_id=evaluation.judge.id, key_variable=judge_key, calls=calls)
+    return ci.PlannedRun.view(run, **update)
 
 
-def packed(runs: Sequence[PlannedRun], minutes: Mapping[str, float], jobs: Jobs) -> list[PlannedJob]:
+def packed(runs: Sequence[ci.PlannedRun], minutes: Mapping[str, float], jobs: Jobs) -> list[ci.PlannedJob]:
     """Return one job per run. If there are more than `jobs.max_jobs` runs, the shortest runs share jobs.
 
     Runs of the same model are joined first, then runs with the same keys. A shared job has at most `jobs.max_calls`
@@ -465,15 +452,15 @@ def packed(runs: Sequence[PlannedRun], minutes: Mapping[str, float], jobs: Jobs)
         if job_runs in alike:
             name = f"{environment}@{alike.index(job_runs) + 1}of{len(alike)}"
         run_ids = [run.id for run in sorted(job_runs, key=lambda run: -minutes[run.id])]  # longest first
-        planned.append(PlannedJob(id=name, runs=run_ids, environment=environment, keys=first.keys))
+        planned.append(ci.PlannedJob(id=name, runs=run_ids, environment=environment, keys=first.keys))
     return planned
 
 
 def _merged(
-    runs_by_job: Sequence[list[PlannedRun]], minutes: Mapping[str, float], jobs: Jobs, *, with_model: bool
-) -> list[list[PlannedRun]]:
+    runs_by_job: Sequence[list[ci.PlannedRun]], minutes: Mapping[str, float], jobs: Jobs, *, with_model: bool
+) -> list[list[ci.PlannedRun]]:
     """Join short jobs with the same API keys until `max_jobs` remain. If `with_model`, join only jobs of one model."""
-    groups: dict[object, list[tuple[float, int, list[PlannedRun]]]] = {}
+    groups: dict[object, list[tuple[float, int, list[ci.PlannedRun]]]] = {}
     for number, job_runs in enumerate(runs_by_job):
         group = (job_runs[0].environment, *job_runs[0].keys, job_runs[0].model_id if with_model else None)
         insort(groups.setdefault(group, []), (sum(minutes[run.id] for run in job_runs), number, job_runs))
@@ -495,7 +482,7 @@ def _merged(
     return [job_runs for _, _, job_runs in entries]
 
 
-def capped(runs: Sequence[PlannedRun], max_cost_usd: float | None) -> list[PlannedRun]:
+def capped(runs: Sequence[ci.PlannedRun], max_cost_usd: float | None) -> list[ci.PlannedRun]:
     """Return the runs, each capped at its share of `max_cost_usd`, in proportion to its maximum cost.
 
     Raise PlanError if `max_cost_usd` is not None and the price of a model is unknown.
@@ -515,8 +502,8 @@ def capped(runs: Sequence[PlannedRun], max_cost_usd: float | None) -> list[Plann
 
 
 def with_limits(
-    runs: Sequence[PlannedRun], jobs: Sequence[PlannedJob], configuration: Configuration
-) -> list[PlannedRun]:
+    runs: Sequence[ci.PlannedRun], jobs: Sequence[ci.PlannedJob], configuration: Configuration
+) -> list[ci.PlannedRun]:
     """Return the runs with their rate limits: concurrent jobs share the limits of a model and of a provider."""
     ceilings, models = configuration.settings.ceilings, {model.id: model for model in configuration.models}
     models_of_run = {

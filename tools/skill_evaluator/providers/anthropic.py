@@ -7,27 +7,13 @@ from typing import Any
 
 from skill_evaluator.library.config import STRICT, Model, Settings
 from skill_evaluator.library.prompts import File
-from skill_evaluator.providers import batch
+from skill_evaluator.providers import base, batch
 from skill_evaluator.providers.access import Identity
-from skill_evaluator.providers.base import (
-    Completion,
-    Federation,
-    FileTokens,
-    ProviderKind,
-    Request,
-    StopReason,
-    Usage,
-    fields_of,
-    joined,
-    patches,
-    sum_of_counts,
-    usual_sampling,
-)
 from skill_evaluator.providers.remote import Connection, RemoteProvider, content_of, file_placeholder
 from skill_evaluator.providers.structured import sent_schema
 
 VENDOR_URL = "https://api.anthropic.com"
-_STOP: Mapping[str, StopReason] = {
+_STOP: Mapping[str, base.StopReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "max_tokens": "length",
@@ -36,7 +22,7 @@ _STOP: Mapping[str, StopReason] = {
 }
 _INPUT_TOKENS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _EPHEMERAL = {"type": "ephemeral"}
-_FEDERATION = Federation(
+_FEDERATION = base.Federation(
     required=("ANTHROPIC_FEDERATION_RULE_ID", "ANTHROPIC_ORGANIZATION_ID"),
     optional=("ANTHROPIC_SERVICE_ACCOUNT_ID", "ANTHROPIC_WORKSPACE_ID"),
     audience="https://api.anthropic.com",
@@ -51,7 +37,9 @@ _USUAL_FLOOR = 1_024
 # tokens by the vendor's pages on vision and PDFs, read in November 2026: one for each patch of 28 pixels of an image,
 # which is scaled down above a size; a page is its text, of 3,000 tokens at most, and its image
 _PATCH, _MAX_IMAGE, _LIKELY_PAGE, _MAX_PAGE_TEXT = 28, 4_784, 2_400, 3_000
-sampling = partial(usual_sampling, refused=("temperature", "top_p", "seed"))  # even if the model's params name them
+sampling = partial(
+    base.usual_sampling, refused=("temperature", "top_p", "seed")
+)  # even if the model's params name them
 
 
 def _cache_floor(model: Model) -> int | None:
@@ -59,15 +47,15 @@ def _cache_floor(model: Model) -> int | None:
     return floor if model.is_direct or model.place else None
 
 
-def _file_tokens(model: Model, file: File) -> FileTokens:
+def _file_tokens(model: Model, file: File) -> base.FileTokens:
     if file.pages is not None:
-        return FileTokens(file.pages * _LIKELY_PAGE, file.pages * (_MAX_PAGE_TEXT + _MAX_IMAGE))
-    tokens = min(patches(file, _PATCH), _MAX_IMAGE)
-    return FileTokens(tokens, tokens)
+        return base.FileTokens(file.pages * _LIKELY_PAGE, file.pages * (_MAX_PAGE_TEXT + _MAX_IMAGE))
+    tokens = min(base.patches(file, _PATCH), _MAX_IMAGE)
+    return base.FileTokens(tokens, tokens)
 
 
 def _open(model: Model, key: str | None, settings: Settings) -> RemoteProvider:
-    def body(request: Request) -> Mapping[str, Any]:
+    def body(request: base.Request) -> Mapping[str, Any]:
         content = {
             "model": model.api_name,
             **sampling(model).fixed,
@@ -118,26 +106,26 @@ def _connected(model: Model, key: str | None, settings: Settings) -> Connection:
     return connection
 
 
-def _read(body: Any, headers: Mapping[str, str]) -> Completion:
-    usage = fields_of(body.get("usage"))
-    return Completion(
+def _read(body: Any, headers: Mapping[str, str]) -> base.Completion:
+    usage = base.fields_of(body.get("usage"))
+    return base.Completion(
         text="".join(block["text"] for block in body["content"] if block["type"] == "text"),
         stop_reason=_STOP.get(str(body.get("stop_reason")), "other"),
-        usage=Usage(
-            input_tokens=sum_of_counts(*(usage.get(name) for name in _INPUT_TOKENS)),
+        usage=base.Usage(
+            input_tokens=base.sum_of_counts(*(usage.get(name) for name in _INPUT_TOKENS)),
             output_tokens=usage.get("output_tokens"),
             cache_read_tokens=usage.get("cache_read_input_tokens"),
             cache_write_tokens=usage.get("cache_creation_input_tokens"),
-            cache_write_1h_tokens=fields_of(usage.get("cache_creation")).get("ephemeral_1h_input_tokens"),
+            cache_write_1h_tokens=base.fields_of(usage.get("cache_creation")).get("ephemeral_1h_input_tokens"),
         ),
         served_model=body.get("model"),
         request_id=headers.get("request-id") or body.get("id"),
-        reasoning=joined(body["content"], "thinking"),
-        tool_call=joined(body["content"], "input"),
+        reasoning=base.joined(body["content"], "thinking"),
+        tool_call=base.joined(body["content"], "input"),
     )
 
 
-KIND = ProviderKind(
+KIND = base.ProviderKind(
     open=_open,
     tools=True,
     sampling=sampling,
@@ -167,7 +155,7 @@ async def _create_batch(batches: batch.Batches, _: str, entries: Sequence[Mappin
 
 
 def _batch_counts(body: Mapping[str, Any], names: Sequence[str] = _COUNTS) -> int | None:
-    counts = fields_of(body.get("request_counts"))
+    counts = base.fields_of(body.get("request_counts"))
     return batch.count_of(*(counts.get(name, 0) for name in names))
 
 
@@ -186,7 +174,7 @@ def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
 
 
 def _batch_answer(line: Mapping[str, Any]) -> batch.RequestResult:
-    custom_id, result = line.get("custom_id"), fields_of(line.get("result"))
+    custom_id, result = line.get("custom_id"), base.fields_of(line.get("result"))
     match result.get("type"):
         case "succeeded":
             return custom_id, batch.response_from(200, result.get("message"))
@@ -194,8 +182,8 @@ def _batch_answer(line: Mapping[str, Any]) -> batch.RequestResult:
             return custom_id, batch.expired()
         case "canceled":
             return custom_id, batch.canceled()
-    error = fields_of(result.get("error"))
-    kind = str(fields_of(error.get("error")).get("type"))
+    error = base.fields_of(result.get("error"))
+    kind = str(base.fields_of(error.get("error")).get("type"))
     return custom_id, batch.response_from(_STATUS_OF.get(kind, 500), error, error.get("request_id"))
 
 

@@ -11,35 +11,11 @@ from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import first_problem
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.prompts import File, Message
-from skill_evaluator.providers import batch
+from skill_evaluator.providers import base, batch, remote
 from skill_evaluator.providers.access import Identity, cloud_client
-from skill_evaluator.providers.base import (
-    Completion,
-    Federation,
-    FileTokens,
-    ProviderError,
-    ProviderKind,
-    Request,
-    StopReason,
-    Usage,
-    fields_of,
-    joined,
-    patches,
-    sum_of_counts,
-    usual_sampling,
-)
-from skill_evaluator.providers.remote import (
-    Connection,
-    HttpResponse,
-    RemoteProvider,
-    Send,
-    content_of,
-    error_from_status,
-    file_placeholder,
-)
 from skill_evaluator.providers.structured import sent_schema
 
-_STOP: Mapping[str, StopReason] = {
+_STOP: Mapping[str, base.StopReason] = {
     "STOP": "stop",
     "MAX_TOKENS": "length",
     "CONTINUATION": "length",  # the limit of one request
@@ -52,7 +28,7 @@ _STOP: Mapping[str, StopReason] = {
     "ESCALATION": "refusal",
     "MODEL_ARMOR": "refusal",
 }
-_FEDERATION = Federation(
+_FEDERATION = base.Federation(
     required=("GOOGLE_CLOUD_PROJECT",),
     optional=("GOOGLE_CLOUD_LOCATION", "GOOGLE_WORKLOAD_IDENTITY_PROVIDER", "GOOGLE_SERVICE_ACCOUNT"),
     audience="https://iam.googleapis.com/{GOOGLE_WORKLOAD_IDENTITY_PROVIDER}",
@@ -79,23 +55,23 @@ def _cache_floor(model: Model) -> int | None:
     return None if model.base_url else floor
 
 
-def _file_tokens(model: Model, file: File) -> FileTokens:
+def _file_tokens(model: Model, file: File) -> base.FileTokens:
     resolution = str(model.params.extra.get("media_resolution")).upper().removeprefix("MEDIA_RESOLUTION_")
     if model.api_name.rpartition("/")[2].startswith(_BY_TILES):  # a page or a small image is one tile
         side = max(256, min(768, int(min(file.width or 1, file.height or 1) / 1.5)))
         is_small = max(file.width or 0, file.height or 0) <= 384
-        each = _TILE if is_small else _TILE * patches(file, side)
+        each = _TILE if is_small else _TILE * base.patches(file, side)
     else:
         each = _BY_RESOLUTION.get(resolution, 1_120 if file.pages is None else 560)
-    return FileTokens(each * (file.pages or 1), max(each, 1_120) * (file.pages or 1))
+    return base.FileTokens(each * (file.pages or 1), max(each, 1_120) * (file.pages or 1))
 
 
-def _open(model: Model, key: str | None, settings: Settings) -> RemoteProvider:
-    sampling = usual_sampling(model)
+def _open(model: Model, key: str | None, settings: Settings) -> remote.RemoteProvider:
+    sampling = base.usual_sampling(model)
     fixed = _in_api_names(model, sampling.fixed)
     top_level = {name: fixed.pop(name) for name in _TOP_LEVEL_KEYS & fixed.keys()}
 
-    def body(request: Request) -> Mapping[str, Any]:
+    def body(request: base.Request) -> Mapping[str, Any]:
         generation = {**fixed, **sampling.of(request, "maxOutputTokens")}
         tools: Mapping[str, Any] = {}
         if request.by_tool_call:
@@ -114,7 +90,7 @@ def _open(model: Model, key: str | None, settings: Settings) -> RemoteProvider:
             **tools,
         }
 
-    return RemoteProvider(_connected(model, key, settings), _GENERATE, body, _read, vendor_error=_vendor_error)
+    return remote.RemoteProvider(_connected(model, key, settings), _GENERATE, body, _read, vendor_error=_vendor_error)
 
 
 def _in_api_names(model: Model, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,16 +103,16 @@ def _in_api_names(model: Model, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _content(message: Message) -> Mapping[str, Any]:
-    parts = content_of(message, _file, lambda text: {"text": text})
+    parts = remote.content_of(message, _file, lambda text: {"text": text})
     role = "model" if message.role == "assistant" else "user"
     return {"role": role, "parts": [{"text": parts}] if isinstance(parts, str) else parts}
 
 
 def _file(file: File) -> Mapping[str, Any]:
-    return {"inlineData": {"mimeType": file.media_type, "data": file_placeholder(file)}}
+    return {"inlineData": {"mimeType": file.media_type, "data": remote.file_placeholder(file)}}
 
 
-def _connected(model: Model, key: str | None, settings: Settings) -> Connection:
+def _connected(model: Model, key: str | None, settings: Settings) -> remote.Connection:
     from google.auth import exceptions
     from google.genai import Client
 
@@ -177,7 +153,7 @@ def _connected(model: Model, key: str | None, settings: Settings) -> Connection:
     return connection
 
 
-def _requests_of(client: Any, model: Model) -> Send:
+def _requests_of(client: Any, model: Model) -> remote.Send:
     async def send(
         method: str, path: str, *, query: Mapping[str, Any] | None, body: Any, file: tuple[str, bytes, str] | None
     ) -> object:
@@ -214,36 +190,36 @@ def _pool_credentials(identity: Identity) -> Any:
     )
 
 
-def _read(body: Any, headers: Mapping[str, str]) -> Completion:
-    counts = fields_of(body.get("usageMetadata"))
+def _read(body: Any, headers: Mapping[str, str]) -> base.Completion:
+    counts = base.fields_of(body.get("usageMetadata"))
     parts: list[Any] = []
-    stop_reason: StopReason = "refusal"
+    stop_reason: base.StopReason = "refusal"
     if body.get("candidates") or not body["promptFeedback"]["blockReason"]:
         candidate = body["candidates"][0]
         parts = (candidate.get("content") or {}).get("parts") or []
         stop_reason = _STOP.get(str(candidate.get("finishReason")), "other")
-    return Completion(
+    return base.Completion(
         text="".join(part.get("text", "") for part in parts if not part.get("thought")),
         stop_reason=stop_reason,
-        usage=Usage(
+        usage=base.Usage(
             input_tokens=counts.get("promptTokenCount"),
-            output_tokens=sum_of_counts(counts.get("candidatesTokenCount"), counts.get("thoughtsTokenCount")),
+            output_tokens=base.sum_of_counts(counts.get("candidatesTokenCount"), counts.get("thoughtsTokenCount")),
             cache_read_tokens=counts.get("cachedContentTokenCount", 0),  # the API omits counts of 0
         ),
         served_model=body.get("modelVersion"),
         request_id=body.get("responseId"),
-        reasoning=joined([part for part in parts if part.get("thought")], "text"),
-        tool_call=joined(parts, "functionCall", "args"),
+        reasoning=base.joined([part for part in parts if part.get("thought")], "text"),
+        tool_call=base.joined(parts, "functionCall", "args"),
     )
 
 
-def _vendor_error(answer: HttpResponse) -> ProviderError | None:
+def _vendor_error(answer: remote.HttpResponse) -> base.ProviderError | None:
     listed = answer.details.get("details")
     details = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     invalid_key = any(entry.get("reason") == "API_KEY_INVALID" for entry in details) or _WRONG_KEY in answer.message
     if answer.status == 400 and invalid_key:
-        return ProviderError("wrong_key", answer.message, kind="no_credentials", status=answer.status, fatal=True)
-    error = error_from_status(answer.status, answer.headers, answer.message)
+        return base.ProviderError("wrong_key", answer.message, kind="no_credentials", status=answer.status, fatal=True)
+    error = remote.error_from_status(answer.status, answer.headers, answer.message)
     for entry in details:
         delay = _DELAY.fullmatch(str(entry.get("retryDelay", "")))
         if error.retry_after_s is None and delay and str(entry.get("@type", "")).endswith("google.rpc.RetryInfo"):
@@ -251,10 +227,10 @@ def _vendor_error(answer: HttpResponse) -> ProviderError | None:
     return error
 
 
-KIND = ProviderKind(
+KIND = base.ProviderKind(
     open=_open,
     tools=True,
-    sampling=usual_sampling,
+    sampling=base.usual_sampling,
     key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     federation=_FEDERATION,
     cache_floor=_cache_floor,
@@ -274,9 +250,9 @@ async def _create_batch(batches: batch.Batches, name: str, entries: Sequence[Map
 
 
 def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
-    job, error = fields_of(body.get("metadata")), fields_of(body.get("error"))
+    job, error = base.fields_of(body.get("metadata")), base.fields_of(body.get("error"))
     word = str(job.get("state")).removeprefix("BATCH_STATE_").removeprefix("JOB_STATE_")
-    stats = fields_of(job.get("batchStats"))
+    stats = base.fields_of(job.get("batchStats"))
     counts = [str(stats.get(name)) for name in ("successfulRequestCount", "failedRequestCount")]  # texts in its JSON
     has_failed = word == "FAILED" or (error and word not in _ENDED)
     return batch.BatchStatus(
@@ -291,7 +267,7 @@ def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
 
 
 def _batch_answer(entry: Mapping[str, Any]) -> batch.RequestResult:
-    custom_id, error = fields_of(entry.get("metadata")).get("key"), fields_of(entry.get("error"))
+    custom_id, error = base.fields_of(entry.get("metadata")).get("key"), base.fields_of(entry.get("error"))
     if not error and "response" in entry:
         return custom_id, batch.response_from(200, entry["response"])
     code = error.get("code")
@@ -301,9 +277,11 @@ def _batch_answer(entry: Mapping[str, Any]) -> batch.RequestResult:
 
 
 def _inline_answers(status: batch.BatchStatus) -> list[batch.RequestResult]:
-    output = fields_of(status.body.get("response")) or fields_of(fields_of(status.body.get("metadata")).get("output"))
-    entries = fields_of(output.get("inlinedResponses")).get("inlinedResponses") or ()
-    return [_batch_answer(fields_of(entry)) for entry in entries]
+    output = base.fields_of(status.body.get("response")) or base.fields_of(
+        base.fields_of(status.body.get("metadata")).get("output")
+    )
+    entries = base.fields_of(output.get("inlinedResponses")).get("inlinedResponses") or ()
+    return [_batch_answer(base.fields_of(entry)) for entry in entries]
 
 
 BATCHES = batch.BatchApi(

@@ -26,15 +26,7 @@ from skill_evaluator.files import StrictModel, locked, storing, validated
 from skill_evaluator.library.config import Model
 from skill_evaluator.library.prompts import Message
 from skill_evaluator.processes import child_environment
-from skill_evaluator.providers.base import (
-    Completion,
-    ProviderError,
-    ProviderKind,
-    Request,
-    Sampling,
-    Usage,
-    usual_sampling,
-)
+from skill_evaluator.providers import base
 from skill_evaluator.providers.remote import error_from_status
 from skill_evaluator.providers.structured import response_format
 
@@ -56,10 +48,10 @@ class LocalParams(StrictModel):
     sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$", description="digest of the weights")
 
 
-def sampling(model: Model) -> Sampling:
+def sampling(model: Model) -> base.Sampling:
     """Return the settings on which outputs depend: seed, temperature, `top_p`, threads and kind of prompt cache."""
-    sent = {**usual_sampling(model).sent, "threads": params_of(model).threads, "prompt_cache": "prefixes"}
-    return Sampling(sent=sent)
+    sent = {**base.usual_sampling(model).sent, "threads": params_of(model).threads, "prompt_cache": "prefixes"}
+    return base.Sampling(sent=sent)
 
 
 def params_of(model: Model) -> LocalParams:
@@ -239,7 +231,7 @@ class LocalProvider:
         self._sampling = {name: sent[name] for name in ("temperature", "top_p") if name in sent}
         self._model = model
 
-    async def complete(self, request: Request) -> Completion:
+    async def complete(self, request: base.Request) -> base.Completion:
         """Make one call. Raise ProviderError if it fails (reason `context_exceeded` if the prompt is too long)."""
         body: dict[str, Any] = {
             **self._sampling,
@@ -254,10 +246,10 @@ class LocalProvider:
             raise error_from_status(int(problem.get("code", 500)), {}, str(problem.get("message", problem)))
         try:
             choice = answer["choices"][0]
-            return Completion(
+            return base.Completion(
                 text=choice["message"]["content"] or "",
                 stop_reason=choice["finish_reason"],
-                usage=Usage(
+                usage=base.Usage(
                     input_tokens=answer["usage"]["prompt_tokens"], output_tokens=answer["usage"]["completion_tokens"]
                 ),
                 served_model=self._weights.name,
@@ -265,9 +257,9 @@ class LocalProvider:
                 reasoning=choice["message"].get("reasoning_content") or "",
             )
         except (LookupError, TypeError, ValueError) as problem:
-            raise ProviderError("malformed_body", f"unexpected answer of the local engine: {problem!r}") from None
+            raise base.ProviderError("malformed_body", f"unexpected answer of the local engine: {problem!r}") from None
 
-    def _ask(self, request: Request, body: Mapping[str, Any]) -> dict[str, Any]:
+    def _ask(self, request: base.Request, body: Mapping[str, Any]) -> dict[str, Any]:
         with self._lock:
             entered = self.states.enter(request.messages, request.constant)
             return dict(self.states.engine.handle_chat_completions({**body, "cache_prompt": entered}))
@@ -293,7 +285,7 @@ async def _in_daemon_thread(call: Callable[[], dict[str, Any]]) -> dict[str, Any
     return await asyncio.wrap_future(answer)
 
 
-KIND = ProviderKind(
+KIND = base.ProviderKind(
     open=lambda model, key, settings: LocalProvider(model),
     sampling=sampling,
     free=True,

@@ -7,23 +7,8 @@ from typing import Any
 
 from skill_evaluator.library.config import LIMIT_NAMES, STRICT, Model, Settings
 from skill_evaluator.library.prompts import File
-from skill_evaluator.providers import batch
+from skill_evaluator.providers import base, batch
 from skill_evaluator.providers.access import Identity
-from skill_evaluator.providers.base import (
-    Completion,
-    Federation,
-    FileTokens,
-    ProviderError,
-    ProviderKind,
-    Request,
-    Sampling,
-    StopReason,
-    Usage,
-    fields_of,
-    joined,
-    patches,
-    usual_sampling,
-)
 from skill_evaluator.providers.remote import (
     Connection,
     HttpResponse,
@@ -37,8 +22,8 @@ from skill_evaluator.text import canonical_json, digest
 
 VENDOR_URL = "https://api.openai.com/v1"
 COMPLETIONS_PATH = "/chat/completions"
-_STOP: Mapping[str, StopReason] = {"stop": "stop", "length": "length", "content_filter": "refusal"}
-_FEDERATION = Federation(
+_STOP: Mapping[str, base.StopReason] = {"stop": "stop", "length": "length", "content_filter": "refusal"}
+_FEDERATION = base.Federation(
     required=("OPENAI_IDENTITY_PROVIDER_ID", "OPENAI_SERVICE_ACCOUNT_ID"),
     optional=(),
     audience="https://api.openai.com/v1",
@@ -60,9 +45,9 @@ _MAX_IMAGE_ELSEWHERE = 6_500  # tokens of a small image on a compatible server
 _OUT_OF_CREDIT = ("insufficient_quota", "billing_not_active")
 
 
-def sampling(model: Model) -> Sampling:
+def sampling(model: Model) -> base.Sampling:
     """Return a model's sampling settings. For a `server` such as vLLM, add settings that turn off its defaults."""
-    usual = usual_sampling(model)
+    usual = base.usual_sampling(model)
     if model.server is None:
         return usual
     explicit: dict[str, Any] = {"temperature": 1.0, **_OFF[model.server]}
@@ -73,7 +58,7 @@ def sampling(model: Model) -> Sampling:
     return replace(usual, sent={name: value for name, value in sent.items() if name not in ignored})
 
 
-def _file_tokens(model: Model, file: File) -> FileTokens:
+def _file_tokens(model: Model, file: File) -> base.FileTokens:
     per_patch, max_patches, minimum = _OLDER
     if model.base_url:
         minimum = _MAX_IMAGE_ELSEWHERE
@@ -81,11 +66,11 @@ def _file_tokens(model: Model, file: File) -> FileTokens:
         minimum = _MAX_IMAGE_4O_MINI
     if file.pages is not None:
         page = _MAX_PAGE_TEXT + max(minimum, int(per_patch * max_patches))
-        return FileTokens(file.pages * _LIKELY_PAGE, file.pages * page)
-    count = patches(file, _PATCH)
+        return base.FileTokens(file.pages * _LIKELY_PAGE, file.pages * page)
+    count = base.patches(file, _PATCH)
     likely = math.ceil(count * _TOKENS_PER_PATCH)
     upper_bound = max(2 * likely if model.base_url else likely, math.ceil(per_patch * min(count, max_patches)), minimum)
-    return FileTokens(likely, upper_bound)
+    return base.FileTokens(likely, upper_bound)
 
 
 def _open(model: Model, key: str | None, settings: Settings) -> RemoteProvider:
@@ -94,7 +79,7 @@ def _open(model: Model, key: str | None, settings: Settings) -> RemoteProvider:
     usual_name = "max_completion_tokens" if model.is_direct or model.place == "azure" else "max_tokens"
     limit_name = next((name for name in LIMIT_NAMES if name in model.params.extra), usual_name)
 
-    def body(request: Request) -> Mapping[str, Any]:
+    def body(request: base.Request) -> Mapping[str, Any]:
         content = {
             **fixed,
             "messages": [{"role": message.role, "content": content_of(message, _file)} for message in request.messages],
@@ -112,9 +97,11 @@ def _open(model: Model, key: str | None, settings: Settings) -> RemoteProvider:
             content |= response_format(request, model)
         return content
 
-    def vendor_error(answer: HttpResponse) -> ProviderError | None:
+    def vendor_error(answer: HttpResponse) -> base.ProviderError | None:
         is_empty = answer.details.get("code") in _OUT_OF_CREDIT
-        return ProviderError("out_of_credit", answer.message, status=answer.status, fatal=True) if is_empty else None
+        return (
+            base.ProviderError("out_of_credit", answer.message, status=answer.status, fatal=True) if is_empty else None
+        )
 
     connection = _connected(model, key, settings)
     return RemoteProvider(connection, COMPLETIONS_PATH, body, _read, vendor_error=vendor_error)
@@ -165,18 +152,18 @@ async def server_version(base_url: str) -> str | None:
         await server.close()
 
 
-def _read(body: Any, headers: Mapping[str, str]) -> Completion:
+def _read(body: Any, headers: Mapping[str, str]) -> base.Completion:
     choice = body["choices"][0]
     message = choice["message"]
     refusal, content = message.get("refusal"), message.get("content")
     if isinstance(content, list):  # some compatible servers answer with parts
-        content = "".join(fields_of(part).get("text") or "" for part in content)
-    usage = fields_of(body.get("usage"))
-    details = fields_of(usage.get("prompt_tokens_details"))
-    return Completion(
+        content = "".join(base.fields_of(part).get("text") or "" for part in content)
+    usage = base.fields_of(body.get("usage"))
+    details = base.fields_of(usage.get("prompt_tokens_details"))
+    return base.Completion(
         text=refusal if isinstance(refusal, str) and refusal else "" if content is None else content,
         stop_reason="refusal" if refusal else _STOP.get(str(choice.get("finish_reason")), "other"),
-        usage=Usage(
+        usage=base.Usage(
             input_tokens=usage.get("prompt_tokens"),
             output_tokens=usage.get("completion_tokens"),
             cache_read_tokens=details.get("cached_tokens"),
@@ -186,11 +173,11 @@ def _read(body: Any, headers: Mapping[str, str]) -> Completion:
         request_id=headers.get("x-request-id") or body.get("id"),
         fingerprint=body.get("system_fingerprint"),
         reasoning=message.get("reasoning_content") or message.get("reasoning") or "",
-        tool_call=joined(message.get("tool_calls"), "function", "arguments"),
+        tool_call=base.joined(message.get("tool_calls"), "function", "arguments"),
     )
 
 
-KIND = ProviderKind(
+KIND = base.ProviderKind(
     open=_open,
     tools=True,
     sampling=sampling,
@@ -213,10 +200,10 @@ async def _create_batch(batches: batch.Batches, name: str, entries: Sequence[Map
 
 
 def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
-    state, counts = str(body.get("status")), fields_of(body.get("request_counts"))
+    state, counts = str(body.get("status")), base.fields_of(body.get("request_counts"))
     unanswered, line = _ENDED.get(state, batch.lost)(), None
     if state == "failed":
-        first = fields_of((fields_of(body.get("errors")).get("data") or [{}])[0])
+        first = base.fields_of((base.fields_of(body.get("errors")).get("data") or [{}])[0])
         unanswered, line = batch.batch_failed(state, first), batch.count_of(first.get("line"))
     return batch.BatchStatus(
         batch_id=batch.required_id(body),
@@ -225,14 +212,18 @@ def _batch_status(body: Mapping[str, Any]) -> batch.BatchStatus:
         done=batch.count_of(counts.get("completed"), counts.get("failed")),
         unanswered=unanswered,
         failed_line=line,
-        name=fields_of(body.get("metadata")).get("name"),
+        name=base.fields_of(body.get("metadata")).get("name"),
         created=batch.count_of(body.get("created_at")),
         body=body,
     )
 
 
 def _batch_answer(line: Mapping[str, Any]) -> batch.RequestResult:
-    custom_id, error, response = line.get("custom_id"), fields_of(line.get("error")), fields_of(line.get("response"))
+    custom_id, error, response = (
+        line.get("custom_id"),
+        base.fields_of(line.get("error")),
+        base.fields_of(line.get("response")),
+    )
     status, code = response.get("status_code"), str(error.get("code"))
     if isinstance(status, int) and 100 <= status <= 599:
         return custom_id, batch.response_from(status, response.get("body"), response.get("request_id"))

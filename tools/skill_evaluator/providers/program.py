@@ -16,17 +16,7 @@ from skill_evaluator.errors import ConfigError
 from skill_evaluator.library.config import Model, Settings
 from skill_evaluator.library.prompts import Endpoint, File, ProgramUnderTest
 from skill_evaluator.processes import ProcessResult, Program, run_process, run_process_in
-from skill_evaluator.providers.base import (
-    Completion,
-    FailureKind,
-    Provider,
-    ProviderError,
-    ProviderKind,
-    Request,
-    Usage,
-    fields_of,
-    usual_sampling,
-)
+from skill_evaluator.providers import base
 from skill_evaluator.providers.remote import (
     UNREADABLE,
     RemoteProvider,
@@ -41,7 +31,7 @@ MARGIN_S = 5.0  # the time limit of a call exceeds that of the program by this
 _SETUP_S = 1800.0
 _MAX_THREADS = 256  # one per running program
 _REASONS = {"exited": "exit_code", "timeout": "timeout", "absent": "not_started"}
-_no_answer = partial(ProviderError, "no_answer", perhaps_billed=True)
+_no_answer = partial(base.ProviderError, "no_answer", perhaps_billed=True)
 
 
 def values_of(names: Iterable[str], keys: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
@@ -54,10 +44,10 @@ def values_of(names: Iterable[str], keys: Mapping[str, str], environment: Mappin
     return {name: variables[name] for name in names if variables.get(name)}
 
 
-def kind_of(program: ProgramUnderTest, folder: Path, values: Mapping[str, str]) -> ProviderKind:
+def kind_of(program: ProgramUnderTest, folder: Path, values: Mapping[str, str]) -> base.ProviderKind:
     """Return the provider kind of a component's program or endpoint. `values` are its variables, by name."""
 
-    def open_program(model: Model, key: str | None, settings: Settings) -> Provider:
+    def open_program(model: Model, key: str | None, settings: Settings) -> base.Provider:
         limited = partial(Program, folder=folder, output_bytes=settings.limits.response_bytes)
         for argv in program.setup:
             ended = run_process(limited(argv=argv, seconds=_SETUP_S))
@@ -69,7 +59,7 @@ def kind_of(program: ProgramUnderTest, folder: Path, values: Mapping[str, str]) 
         return RunProvider(limited(argv=program.run or (), seconds=seconds, environment=values))
 
     missing = " and ".join(name for name in program.variables if name not in values)
-    return ProviderKind(
+    return base.ProviderKind(
         open=open_program,
         sampling=sampling,
         accepts=lambda model: ("pdf", "image"),
@@ -84,7 +74,7 @@ class RunProvider:
         self._program = program
         self._threads = ThreadPoolExecutor(_MAX_THREADS)
 
-    async def complete(self, request: Request) -> Completion:
+    async def complete(self, request: base.Request) -> base.Completion:
         """Run the program. Raise ProviderError if it fails or has no answer. An output that is too long becomes ""."""
         task = {
             "inputs": {name: _program_input(value) for name, value in request.inputs.items()},
@@ -95,10 +85,10 @@ class RunProvider:
         }
         result = await run_process_in(self._threads, self._program, json.dumps(task).encode())
         if result.reason == "output":
-            return Completion(text="", stop_reason="too_large")
+            return base.Completion(text="", stop_reason="too_large")
         if result.problem is not None:
-            kind: FailureKind = "timeout" if result.reason == "timeout" else "provider_error"
-            raise ProviderError(_REASONS[result.reason], result.problem, kind=kind, perhaps_billed=True)
+            kind: base.FailureKind = "timeout" if result.reason == "timeout" else "provider_error"
+            raise base.ProviderError(_REASONS[result.reason], result.problem, kind=kind, perhaps_billed=True)
         return _answer(result)
 
     async def close(self) -> None:
@@ -106,20 +96,20 @@ class RunProvider:
         self._threads.shutdown(wait=False)
 
 
-def _answer(result: ProcessResult) -> Completion:
+def _answer(result: ProcessResult) -> base.Completion:
     content = result.stdout
     try:
-        fields = fields_of(parsed_response(content))
+        fields = base.fields_of(parsed_response(content))
     except TooLargeError:
-        return Completion(text="", stop_reason="too_large")
+        return base.Completion(text="", stop_reason="too_large")
     except UNREADABLE as problem:
         raise _no_answer(f"stdout is not valid JSON: {problem}; it begins with {content[:80]!r}") from None
     if "answer" not in fields:
         raise _no_answer(f'stdout is not a JSON object with "answer"; it begins with {content[:80]!r}')
-    usage = fields_of(fields.get("usage"))
-    return Completion(
+    usage = base.fields_of(fields.get("usage"))
+    return base.Completion(
         text=_as_text(fields["answer"]),
-        usage=Usage(input_tokens=usage.get("input_tokens"), output_tokens=usage.get("output_tokens")),
+        usage=base.Usage(input_tokens=usage.get("input_tokens"), output_tokens=usage.get("output_tokens")),
         served_model=fields.get("model"),
         fingerprint=fields.get("version"),
     )
@@ -133,17 +123,17 @@ def _endpoint(endpoint: Endpoint, values: Mapping[str, str], settings: Settings)
         if not (values[variable].isascii() and values[variable].isprintable()):
             raise ConfigError(f"{variable}: remove the line break or non-ASCII character, not allowed in HTTP headers")
 
-    def read(body: Any, _: Mapping[str, str]) -> Completion:
+    def read(body: Any, _: Mapping[str, str]) -> base.Completion:
         answer = value_at(body, endpoint.answer)
         if answer is NO_VALUE:
             raise _no_answer(f"the response has no value at {endpoint.answer}")
-        return Completion(text=_as_text(answer))
+        return base.Completion(text=_as_text(answer))
 
     connection = PlainConnection(endpoint.url, headers, settings.timeout_s, settings.limits.response_bytes)
     return RemoteProvider(connection, "", partial(_fill_placeholders, endpoint.body), read)
 
 
-def _fill_placeholders(value: Any, request: Request) -> Any:
+def _fill_placeholders(value: Any, request: base.Request) -> Any:
     """Replace each `{{NAME}}` in a JSON value by the text of the input NAME.
 
     A string that is only a placeholder becomes the input itself, with its JSON type. A file becomes a `data:` URL.
@@ -176,5 +166,5 @@ def _refuse(model: Model, *_: object) -> NoReturn:
     raise ConfigError(f"provider 'program' of '{model.id}' in models.yaml: write `program` into a prompt.md instead")
 
 
-sampling = partial(usual_sampling, refused=("temperature", "top_p"))
-KIND = ProviderKind(open=_refuse, sampling=sampling, key_variables=(VARIABLES,), check=_refuse)
+sampling = partial(base.usual_sampling, refused=("temperature", "top_p"))
+KIND = base.ProviderKind(open=_refuse, sampling=sampling, key_variables=(VARIABLES,), check=_refuse)

@@ -10,19 +10,7 @@ from skill_evaluator.errors import ConfigError
 from skill_evaluator.files import FrozenModel, read_lines, validated
 from skill_evaluator.identifiers import CaseId
 from skill_evaluator.library.config import Model
-from skill_evaluator.providers.base import (
-    Completion,
-    Failure,
-    Identifier,
-    ProviderError,
-    ProviderKind,
-    Reason,
-    Request,
-    SideText,
-    StopReason,
-    Usage,
-    usual_sampling,
-)
+from skill_evaluator.providers import base
 
 
 class AnswerLine(FrozenModel):
@@ -33,14 +21,14 @@ class AnswerLine(FrozenModel):
     case_id: CaseId
     replicate: NonNegativeInt
     text: str | None = None
-    stop_reason: StopReason | Literal[""] | None = None
-    usage: Usage | None = None
-    served_model: Identifier = None
-    request_id: Identifier = None
-    fingerprint: Identifier = None
-    reasoning: SideText = ""
-    tool_call: SideText = ""
-    error: Failure | Reason | None = None
+    stop_reason: base.StopReason | Literal[""] | None = None
+    usage: base.Usage | None = None
+    served_model: base.Identifier = None
+    request_id: base.Identifier = None
+    fingerprint: base.Identifier = None
+    reasoning: base.SideText = ""
+    tool_call: base.SideText = ""
+    error: base.Failure | base.Reason | None = None
     latency_s: NonNegativeFloat | None = 0.0
     attempts: PositiveInt = 1
 
@@ -51,21 +39,21 @@ class AnswerLine(FrozenModel):
         return self
 
     @property
-    def failure(self) -> Failure | None:
+    def failure(self) -> base.Failure | None:
         """The error of the call, or None if it has an output: an error beside a text that is not blank is ignored."""
         if self.error is None or (self.text or "").strip():
             return None
-        return Failure(reason=self.error) if isinstance(self.error, str) else self.error
+        return base.Failure(reason=self.error) if isinstance(self.error, str) else self.error
 
     @property
-    def completion(self) -> Completion | None:
+    def completion(self) -> base.Completion | None:
         """The output, or None if the call failed."""
         if self.failure is not None:
             return None
-        return Completion(
+        return base.Completion(
             text=self.text or "",
             stop_reason=self.stop_reason or "stop",
-            usage=self.usage or Usage(),
+            usage=self.usage or base.Usage(),
             served_model=self.served_model,
             request_id=self.request_id,
             fingerprint=self.fingerprint,
@@ -95,21 +83,21 @@ class ReplayProvider:
             if call not in self._lines or self._lines[call].failure is not None:  # the first output counts
                 self._lines[call] = line
 
-    async def complete(self, request: Request) -> Completion:
+    async def complete(self, request: base.Request) -> base.Completion:
         """Return the recorded output of a call. Raise ProviderError if the call is not recorded or failed."""
         line = self._lines.get((request.case_id, request.replicate))
         if line is None:
-            raise ProviderError("not_recorded", f"no recorded output for {request.case_id} #{request.replicate}")
+            raise base.ProviderError("not_recorded", f"no recorded output for {request.case_id} #{request.replicate}")
         if (failure := line.failure) is not None:
-            raise ProviderError(failure.reason, failure.message, kind=failure.kind, status=failure.status)
-        return line.completion or Completion(text="")
+            raise base.ProviderError(failure.reason, failure.message, kind=failure.kind, status=failure.status)
+        return line.completion or base.Completion(text="")
 
     async def close(self) -> None:
         """Do nothing, since there is nothing to release."""
 
 
-sampling = partial(usual_sampling, refused=("temperature", "top_p", "seed"))  # recorded outputs do not change
-KIND = ProviderKind(
+sampling = partial(base.usual_sampling, refused=("temperature", "top_p", "seed"))  # recorded outputs do not change
+KIND = base.ProviderKind(
     open=lambda model, key, settings: ReplayProvider(Path(str(model.params.extra["file"]))),
     sampling=sampling,
     free=True,

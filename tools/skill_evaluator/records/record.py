@@ -26,21 +26,7 @@ from skill_evaluator.library.config import IGNORABLE
 from skill_evaluator.library.prompts import DOCUMENT, TURNS
 from skill_evaluator.metrics.agreement import ArrayLengths, Stability
 from skill_evaluator.parsing import NotJson
-from skill_evaluator.records.summaries import (
-    LATER,
-    ArraySummary,
-    CallSpreads,
-    CaseAmount,
-    Commits,
-    ContractSummary,
-    Cost,
-    Drift,
-    FailedCalls,
-    FieldSummary,
-    JudgedChecks,
-    Server,
-    Summary,
-)
+from skill_evaluator.records import summaries
 from skill_evaluator.text import canonical_json, digest, listed
 
 Served = str | dict[str, PositiveInt] | None
@@ -165,7 +151,7 @@ class CheckRecord(FrozenModel):
     digest: ids.Digest
     scores: list[ids.Share | None]
     weight: float = Field(default=1.0, exclude_if=lambda weight: weight == 1.0)
-    tier: ids.Tier | None = LATER
+    tier: ids.Tier | None = summaries.LATER
     judged: bool = Field(default=False, exclude_if=lambda judged: not judged)
 
 
@@ -196,7 +182,7 @@ class CaseRecord(FrozenModel):
     exact: NonNegativeInt | None = None
     checks: dict[str, CheckRecord] = Field(default={}, exclude_if=lambda checks: not checks)
     parts: dict[str, ids.Digest] = Field(default={}, exclude_if=lambda parts: not parts)
-    amounts: dict[str, CaseAmount] = Field(default={}, exclude_if=lambda amounts: not amounts)
+    amounts: dict[str, summaries.CaseAmount] = Field(default={}, exclude_if=lambda amounts: not amounts)
 
     @property
     def question(self) -> tuple[str, ...]:
@@ -299,7 +285,7 @@ class RowAccuracy(FrozenModel):
     ci95: tuple[float, float] | None
 
 
-def _without_cache_counts(cost: Cost) -> Cost:
+def _without_cache_counts(cost: summaries.Cost) -> summaries.Cost:
     tokens = cost.tokens.model_copy(update={"cache_read": None, "cache_write": None, "uncached": None})
     return cost.model_copy(update={"tokens": tokens})
 
@@ -320,7 +306,7 @@ class _Run(NestingModel):
     timestamp: ids.Label
     skill: ids.ComponentName
     skill_version: ids.VersionText
-    git: Commits = inlined("git")
+    git: summaries.Commits = inlined("git")
     model_id: ids.ModelId
     served_model: Served
     provider: ids.Label
@@ -348,7 +334,7 @@ class Row(_Run):
     accuracy: dict[str, RowAccuracy]
     reproducibility: dict[str, Annotated[float | None, _extract("strict_mean")]]
     failures: dict[str, NonNegativeInt]
-    cost: Annotated[Cost, AfterValidator(_without_cache_counts)] = inlined("cost")
+    cost: Annotated[summaries.Cost, AfterValidator(_without_cache_counts)] = inlined("cost")
     digests: Annotated[dict[str, ids.Digest], AfterValidator(short_digests)]
     evaluator_version: ids.Label
     scorer_version: NonNegativeInt = 1
@@ -378,31 +364,31 @@ class Record(_Run):
     scored: NonNegativeInt
     coverage: ids.Share
     complete: bool
-    usable: ids.Share | None = LATER
+    usable: ids.Share | None = summaries.LATER
     stopped: str | None
     primary_metric: str
-    accuracy: dict[str, Summary]
-    reproducibility: dict[str, Summary]
-    per_field: dict[str, FieldSummary]
-    per_array: dict[str, ArraySummary] = {}
-    pass_hat_k: dict[int, Summary] = {}
-    contract: ContractSummary | None = None
+    accuracy: dict[str, summaries.Summary]
+    reproducibility: dict[str, summaries.Summary]
+    per_field: dict[str, summaries.FieldSummary]
+    per_array: dict[str, summaries.ArraySummary] = {}
+    pass_hat_k: dict[int, summaries.Summary] = {}
+    contract: summaries.ContractSummary | None = None
     failures: dict[str, NonNegativeInt]
     reasons: dict[str, NonNegativeInt]
     retries: NonNegativeInt | None
-    cost: Cost = inlined("cost")
+    cost: summaries.Cost = inlined("cost")
     settings: ModelSettings | None
     digests: dict[str, ids.Digest]
     evaluator_version: ids.Label
     scorer_version: NonNegativeInt = 1
     schema_version: PositiveInt = RECORD_VERSION
     draft: bool = False
-    calls: CallSpreads | None = LATER
-    drift: Drift | None = LATER
-    server: Server | None = LATER
-    judged: JudgedChecks | None = LATER
+    calls: summaries.CallSpreads | None = summaries.LATER
+    drift: summaries.Drift | None = summaries.LATER
+    server: summaries.Server | None = summaries.LATER
+    judged: summaries.JudgedChecks | None = summaries.LATER
     transport: Literal["direct", "batch"] = Field(default="direct", exclude_if=lambda transport: transport == "direct")
-    faults: list[FailedCalls] = Field(default=[], exclude_if=lambda faults: not faults)
+    faults: list[summaries.FailedCalls] = Field(default=[], exclude_if=lambda faults: not faults)
     not_applicable: dict[ids.CaseId, ids.Label] = Field(default={}, exclude_if=lambda reasons: not reasons)
     left_out: list[str] = Field(default=[], exclude_if=lambda lines: not lines)
     per_case: list[CaseRecord]

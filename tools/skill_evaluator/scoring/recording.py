@@ -20,20 +20,7 @@ from skill_evaluator.metrics.accuracy import KS, FieldCounts, macro_f1, pass_hat
 from skill_evaluator.metrics.agreement import krippendorff_alpha
 from skill_evaluator.providers import Configuration, Kinds
 from skill_evaluator.providers.base import LOST, Usage
-from skill_evaluator.records.record import (
-    CHECK,
-    MIN_USABLE,
-    SCORED,
-    SCORER_VERSION,
-    CaseAccuracy,
-    CaseRecord,
-    FieldCount,
-    ModelSettings,
-    Record,
-    check_path,
-    served_of,
-    strict_score,
-)
+from skill_evaluator.records import record as records
 from skill_evaluator.records.summaries import (
     AMOUNTS,
     ArraySummary,
@@ -96,7 +83,7 @@ class Recorder:
         *,
         stopped: str | None = None,
         judge: JudgedChecks | None = None,
-    ) -> Record:
+    ) -> records.Record:
         """Return the record of a run. `stopped` is the reason if the run ended early; `judge` has its judged checks."""
         component, server = self.component, manifest.server
         price = price_of(model, self.kinds[model.provider])
@@ -105,13 +92,13 @@ class Recorder:
         costs = [usage_cost(answer_price(model, price, call.served), call.usage) for call in completed]
         lost = [usage_cost(price, Usage())] * scorecard.reasons.get(LOST, 0)
         amounts = amounts_by_case(completed, costs)
-        return Record.view(
+        return records.Record.view(
             manifest,
             timestamp=manifest.created,
             git=Commits(
                 prompt_commit=manifest.prompt_commit or self.git.prompt_commit, dataset_commit=self.git.dataset_commit
             ),
-            served_model=served_of([call.served for call in completed]),
+            served_model=records.served_of([call.served for call in completed]),
             **counts_of(scorecard, self.settings.required_coverage, stopped),
             primary_metric=component.scoring.primary_metric,
             accuracy=summarize_accuracy(scorecard, component.scoring.metrics),
@@ -140,14 +127,14 @@ class Recorder:
                 "datasets": component.digests["datasets"],
                 "answers": scorecard.digest,
             },
-            scorer_version=SCORER_VERSION,
+            scorer_version=records.SCORER_VERSION,
         )
 
-    def _settings_of(self, model: Model) -> ModelSettings:
+    def _settings_of(self, model: Model) -> records.ModelSettings:
         kind = self.kinds[model.provider]
         sampling = kind.sampling(model)
         is_unset = model.profile == "deterministic" and "temperature" in sampling.unavailable and not kind.free
-        return ModelSettings.view(
+        return records.ModelSettings.view(
             model,
             api_model=model.api_name,
             profile="unset" if is_unset else model.profile,  # the vendor's default temperature applies
@@ -180,8 +167,8 @@ def counts_of(scorecard: Scorecard, required_coverage: float, stopped: str | Non
         "planned": scorecard.planned,
         "scored": scored,
         "coverage": round(coverage, 6),
-        "complete": has_all_calls and usable >= MIN_USABLE,
-        "usable": round(usable, 6) if has_all_calls and usable < MIN_USABLE else None,
+        "complete": has_all_calls and usable >= records.MIN_USABLE,
+        "usable": round(usable, 6) if has_all_calls and usable < records.MIN_USABLE else None,
         "stopped": stopped,
         "failures": failures,
         "reasons": dict(scorecard.reasons),
@@ -209,18 +196,18 @@ def amounts_by_case(
 
 def case_record(
     case: CaseScore, digest: str, inputs: Sequence[str] = (), amounts: Mapping[str, CaseAmount] = {}
-) -> CaseRecord:
+) -> records.CaseRecord:
     """Return the record of a case. `digest` is the case's digest. `inputs` names the inputs that the prompt uses."""
     parts = {name: part for name, part in case.parts.items() if name in (*inputs, TURNS)}
-    return CaseRecord.view(
+    return records.CaseRecord.view(
         case,
         accuracy=case_accuracy(case),
         reproducibility={name: rounded(value) for name, value in case.agreement.metrics.items()},
-        failures={kind: case.outcomes.count(kind) for kind in sorted(set(case.outcomes) - {SCORED})},
+        failures={kind: case.outcomes.count(kind) for kind in sorted(set(case.outcomes) - {records.SCORED})},
         digest=digest,
         parts={} if parts == {DOCUMENT: digest} else parts,
         replicates={name: [rounded(value) for value in values] for name, values in case.metrics.items()},
-        fields={path: FieldCount(right=total.right, n=total.n) for path, total in case.fields.items()},
+        fields={path: records.FieldCount(right=total.right, n=total.n) for path, total in case.fields.items()},
         arrays={
             path: replace(lengths, stability=round(lengths.stability, 6))
             for path, lengths in case.agreement.arrays.items()
@@ -270,17 +257,19 @@ def summarize_accuracy(scorecard: Scorecard, metrics: Iterable[str]) -> dict[str
 
 
 def _strict_values(case: CaseScore, name: str) -> Values:
-    return [strict_score(outcome, value) for outcome, value in zip(case.outcomes, case.metrics[name], strict=True)]
+    return [
+        records.strict_score(outcome, value) for outcome, value in zip(case.outcomes, case.metrics[name], strict=True)
+    ]
 
 
 def _measured(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def case_accuracy(case: CaseScore) -> dict[str, CaseAccuracy]:
+def case_accuracy(case: CaseScore) -> dict[str, records.CaseAccuracy]:
     """Return the accuracy of one case by metric. Metrics that are undefined for the case are omitted."""
     return {
-        name: CaseAccuracy(
+        name: records.CaseAccuracy(
             mean=rounded(mean_or_none(scored := _measured(case.metrics[name]))),
             strict_mean=rounded(mean_or_none(_measured(_strict_values(case, name)))),
             n=len(scored),
@@ -369,15 +358,15 @@ def summarize_fields(scorecard: Scorecard, plan: FieldPlan) -> dict[str, FieldSu
     """Return the summary of each field and check by path. `plan` has the comparators of the fields."""
     cases = scorecard.cases
     paths = dict.fromkeys(path for case in cases for path in (*case.fields, *case.agreement.stability))
-    checks = {check_path(check_id) for case in cases for check_id in case.checks}
+    checks = {records.check_path(check_id) for case in cases for check_id in case.checks}
     return {
-        path: _summarize_field(cases, path, CHECK if path in checks else plan.leaf(path).compare or "exact")
+        path: _summarize_field(cases, path, records.CHECK if path in checks else plan.leaf(path).compare or "exact")
         for path in paths
     }
 
 
 def _summarize_field(cases: Sequence[CaseScore], path: str, compare: str) -> FieldSummary:
-    if compare == CHECK:
+    if compare == records.CHECK:
         cases = [case for case in cases if path in case.fields]
     total = FieldCounts()
     for case in cases:
@@ -387,7 +376,7 @@ def _summarize_field(cases: Sequence[CaseScore], path: str, compare: str) -> Fie
         confusion.setdefault(truth, {})[output] = count
     labelled = {(_label(truth), _label(output)): count for (truth, output), count in total.confusion.items()}
     stabilities = [case.agreement.stability[path] for case in cases if path in case.agreement.stability]
-    parsed = sum(case.parsed for case in cases if case.labelled and compare != CHECK)
+    parsed = sum(case.parsed for case in cases if case.labelled and compare != records.CHECK)
     return FieldSummary(
         compare=compare,
         accuracy=rounded(total.right / total.n if total.n else None),

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from skill_evaluator.library.cases import Case
 from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Jobs, Limits, Model, Settings
 from skill_evaluator.providers import PROVIDERS, Configuration
-from skill_evaluator.runner.journal import RunSize, new_runs
+from skill_evaluator.runner.journal import RunSize, plan_run
 from skill_evaluator.runner.prices import InputSize
 from skill_evaluator.runner.schedule import IN_FLIGHT
 
@@ -47,13 +46,13 @@ def wanted(
     made = Model.model_validate({"provider": "openai", "price": PRICE, "params": {"max_output_tokens": 100}, **fields})
     each = [replace(CASE, id=f"case-{number:03d}") for number in range(cases)]
     size = RunSize(replicates=replicates, seed=3)
-    (run,) = new_runs(skill, each, [made], Path(), PROVIDERS, size)
+    calls = plan_run(skill, each, made, PROVIDERS[made.provider], size, dict.fromkeys((case.id for case in each), SIZE))
     return PlannedEvaluation(
-        run=whole_run(run, PROVIDERS[made.provider]),
+        run=whole_run(calls, skill, made, PROVIDERS[made.provider]),
         model=made,
         kinds=PROVIDERS,
         cases={case.id: case for case in each},
-        sizes=dict.fromkeys(run.manifest.cases, SIZE),
+        sizes=dict.fromkeys(calls.cases, SIZE),
     )
 
 

@@ -47,7 +47,7 @@ from skill_evaluator.records.archive import Archive, RecordedRun, recorded_runs,
 from skill_evaluator.records.record import short_digest
 from skill_evaluator.records.selection import versions_patched_to
 from skill_evaluator.repository import Repository, within
-from skill_evaluator.runner.journal import ComponentRun, RunSize, input_digests, new_invocation, new_runs, slug
+from skill_evaluator.runner.journal import RunPlan, RunSize, input_digests, new_invocation, plan_run, slug
 from skill_evaluator.runner.prices import CostEstimate, InputSize, estimate, forecasts_of, input_sizes, sum_of
 from skill_evaluator.runner.schedule import IN_FLIGHT, Shard, limits_under, refuse_amounts, replicates_of_baseline
 from skill_evaluator.stats import by_key, total_or_none
@@ -309,13 +309,15 @@ def _evaluations(
     settings, models = configuration.settings, {model.id: model for model in configuration.models}
     size = RunSize(replicates=request.replicates or settings.replicates, seed=settings.seed)
     selected = [models[model_id] for model_id in ids if model_id in models]
-    for new_run in new_runs(component, cases, selected, component.results_dir, configuration.kinds, size):
-        model, excluded = new_run.model, new_run.manifest.not_applicable
-        if excluded:
-            cases_with_reasons = listed([f"{case_id} ({reason})" for case_id, reason in excluded.items()])
-            reason = f"{len(excluded)} of {counted(len(cases), 'case')} not applicable: {cases_with_reasons}"
+    for model in selected:
+        calls = plan_run(component, cases, model, configuration.kinds[model.provider], size, sizes)
+        if calls.not_applicable:
+            cases_with_reasons = listed([f"{case_id} ({reason})" for case_id, reason in calls.not_applicable.items()])
+            reason = (
+                f"{len(calls.not_applicable)} of {counted(len(cases), 'case')} not applicable: {cases_with_reasons}"
+            )
             skipped.append(ci.OnModels(skill=component.name, models=[model.id], reason=reason))
-        applicable = {case.id: case for case in cases if case.id in new_run.manifest.cases}
+        applicable = {case.id: case for case in cases if case.id in calls.cases}
         if not applicable:
             continue
         try:
@@ -323,7 +325,7 @@ def _evaluations(
         except SkillEvaluatorError as problem:
             skipped.append(ci.OnModels(skill=component.name, models=[model.id], reason=str(problem)))
             continue
-        run = whole_run(new_run, configuration.kinds[model.provider])
+        run = whole_run(calls, component, model, configuration.kinds[model.provider])
         if request.drift:
             seed = fresh_seed(archive, model.id, versions_patched_to(archive.entries, component.version), size.seed)
             run = run.model_copy(update={"seed": seed})
@@ -340,15 +342,14 @@ def _evaluations(
         yield evaluation
 
 
-def whole_run(new_run: ComponentRun, kind: ProviderKind) -> ci.PlannedRun:
+def whole_run(calls: RunPlan, component: Component, model: Model, kind: ProviderKind) -> ci.PlannedRun:
     """Return the planned run of all cases, without a baseline, a judge and the cost."""
-    component, model = new_run.component, new_run.model
     environment, key_variable = ci.environment_of(model, kind), ci.key_variable_of(model, kind)
     if component.program is not None:
         environment = ci.environment_of_program(component.name)
         key_variable = program.VARIABLES if component.program.variables else key_variable
     return ci.PlannedRun.view(
-        new_run.manifest,
+        calls,
         id=f"{component.name}@{slug(model.id)}",
         environment=environment,
         key_variable=key_variable,

@@ -33,10 +33,11 @@ from skill_evaluator.library.components import Component
 from skill_evaluator.library.config import Model
 from skill_evaluator.library.prompts import DOCUMENT, UsedInputs
 from skill_evaluator.providers import Kinds
+from skill_evaluator.providers.base import ProviderKind
 from skill_evaluator.providers.replay import AnswerLine
 from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.records.summaries import LATER, InFlight, Server
-from skill_evaluator.runner.prices import input_sizes, not_applicable
+from skill_evaluator.runner.prices import InputSize, input_sizes, not_applicable
 from skill_evaluator.runner.schedule import Call, Replicate, Shard, digest_of_outputs, schedule_calls
 from skill_evaluator.text import canonical_json, digest, listed, nearest
 
@@ -359,34 +360,52 @@ def new_runs(
     component: Component, cases: Sequence[Case], models: Sequence[Model], results_dir: Path, kinds: Kinds, size: RunSize
 ) -> list[ComponentRun]:
     """Plan one run per model, with the cases that apply to the model, or their shard. Write no file."""
-    now, shard = datetime.datetime.now(datetime.UTC), size.shard
+    now = datetime.datetime.now(datetime.UTC)
     invocation = size.invocation or new_invocation(now)
     sizes = input_sizes(component, cases)
     runs = []
     for model in models:
-        excluded = not_applicable(cases, sizes, model, kinds[model.provider])
-        applicable = [case.id for case in cases if case.id not in excluded]
-        selected = set(shard.of(applicable) if shard else applicable)
-        run_id = run_id_of(invocation, component.name, model.id, shard)
+        run_id = run_id_of(invocation, component.name, model.id, size.shard)
         manifest = Manifest.view(
-            size,
+            plan_run(component, cases, model, kinds[model.provider], size, sizes),
             run_id=run_id,
             created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
-            skill=component.name,
-            skill_version=component.version,
-            model_id=model.id,
-            provider=model.provider,
-            shard=str(shard) if shard else None,
+            selection=size.selection,
             scenario=component.scenario,
-            cases={case.id: case.digest for case in cases if case.id in selected},
-            inputs=component.prompt.inputs,
-            not_applicable=excluded,
-            digests=input_digests(component, model),
             evaluator_version=__version__,
+            draft=size.draft,
+            transport=size.transport,
         )
         folder = results_dir / run_id
         runs.append(ComponentRun(model=model, manifest=manifest, folder=folder, component=component))
     return runs
+
+
+def plan_run(
+    component: Component,
+    cases: Sequence[Case],
+    model: Model,
+    kind: ProviderKind,
+    size: RunSize,
+    sizes: Mapping[str, InputSize],
+) -> RunPlan:
+    """Plan the calls of a model, with the cases that apply to it, or their shard. `sizes`: input sizes by case id."""
+    excluded = not_applicable(cases, sizes, model, kind)
+    applicable = [case.id for case in cases if case.id not in excluded]
+    selected = set(size.shard.of(applicable) if size.shard else applicable)
+    return RunPlan(
+        skill=component.name,
+        skill_version=component.version,
+        model_id=model.id,
+        provider=model.provider,
+        shard=str(size.shard) if size.shard else None,
+        replicates=size.replicates,
+        seed=size.seed,
+        cases={case.id: case.digest for case in cases if case.id in selected},
+        inputs=component.prompt.inputs,
+        not_applicable=excluded,
+        digests=input_digests(component, model),
+    )
 
 
 def new_invocation(now: datetime.datetime) -> str:

@@ -97,6 +97,13 @@ def edit_a_figure() -> None:
     write_board(value, indent=2)
 
 
+def edit_a_cost() -> None:
+    """The cost is nested in code."""
+    value = board()
+    value["runs"][1]["cost_usd"] = 12.5
+    write_board(value, indent=2)
+
+
 def edit_row_and_record(*, agreeing: bool = False) -> None:
     value = board()
     row = value["runs"][0]
@@ -136,6 +143,7 @@ def replace_in(path: Callable[[], Path], old: str, new: str) -> Change:
 EDITED, REMOVED = "was edited; rows are only added", "was removed; rows are only added"
 TAMPERING: dict[str, tuple[Change, tuple[str, ...]]] = {  # and what it says
     "a figure": (edit_a_figure, (EDITED, "and its record differ in scored")),
+    "a cost": (edit_a_cost, (EDITED, "and its record differ in cost_usd")),
     "row and record": (edit_row_and_record, (EDITED, "its digest is not the one in row")),
     "both, agreeing": (lambda: edit_row_and_record(agreeing=True), (EDITED, "this record was edited")),
     "a replicate": (edit_a_replicate, ("this record was edited; records are only", "its digest is not the one in row")),

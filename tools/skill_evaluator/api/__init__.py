@@ -165,7 +165,7 @@ class Library:
             The finished runs with interleaved baselines, the verdict on the new version and the ranking of its models.
         """
         planned = None if invocation is None else {"invocation": invocation}
-        request = request_of(EvaluationRequest, {**locals(), "planned": planned})
+        request = request_of(EvaluationRequest, locals())
         return evaluate_and_report(request, watch or no_progress)
 
     def try_(

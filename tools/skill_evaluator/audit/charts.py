@@ -67,12 +67,13 @@ def quadrant_map(result: AuditResult) -> alt.LayerChart:
 def _point(model: ModelAudit) -> dict[str, Any]:
     grade = _grade_name(model)
     figures = f"ability {model.ability:.2f}, fluctuation {model.fluctuation:.2f}"
+    graded = "" if model.grading.grade is None else f", grade {grade}"
     return {
         "ability": model.ability,
         "fluctuation": model.fluctuation,
         "name": chart_style.short_name(model.model),
         "grade": grade,
-        "description": f"{visible(model.model)}: {figures}" + ("" if grade == _UNGRADED else f", grade {grade}"),
+        "description": f"{visible(model.model)}: {figures}{graded}",
         "ability_ci95": model.ability_ci95 or (),
         "fluctuation_ci95": model.fluctuation_ci95 or (),
     }

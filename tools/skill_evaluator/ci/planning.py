@@ -15,7 +15,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from skill_evaluator import __version__
 from skill_evaluator.ci import plan as ci
@@ -417,17 +416,20 @@ def shards_of(evaluations: Sequence[PlannedEvaluation], jobs: Jobs) -> list[ci.P
 
 
 def _shard_of(evaluation: PlannedEvaluation, shard: Shard) -> ci.PlannedRun:
-    run, case_ids = evaluation.run, shard.of(list(evaluation.cases))
-    estimates = evaluation.estimates(case_ids)
-    update: dict[str, Any] = {"cases": {case_id: run.cases[case_id] for case_id in case_ids}}
-    update["cost_upper_usd"] = total_or_none(estimate.cost_upper_usd for _, estimate in estimates)
-    if shard.count > 1:
-        update |= {"id": f"{run.id}@{shard.index}of{shard.count}", "shard": str(shard)}
+    run, case_ids, judge = evaluation.run, shard.of(list(evaluation.cases)), None
+    estimates, is_whole = evaluation.estimates(case_ids), shard.count == 1
     if evaluation.judge is not None:
         judge_key = ci.key_variable_of(evaluation.judge, evaluation.kinds[evaluation.judge.provider])
         calls = estimates[-1][1].calls
-        update["judge"] = ci.PlannedJudge(model_id=evaluation.judge.id, key_variable=judge_key, calls=calls)
-    return ci.PlannedRun.view(run, **update)
+        judge = ci.PlannedJudge(model_id=evaluation.judge.id, key_variable=judge_key, calls=calls)
+    return ci.PlannedRun.view(
+        run,
+        id=run.id if is_whole else f"{run.id}@{shard.index}of{shard.count}",
+        shard=None if is_whole else str(shard),
+        cases={case_id: run.cases[case_id] for case_id in case_ids},
+        judge=judge,
+        cost_upper_usd=total_or_none(estimate.cost_upper_usd for _, estimate in estimates),
+    )
 
 
 def packed(runs: Sequence[ci.PlannedRun], minutes: Mapping[str, float], jobs: Jobs) -> list[ci.PlannedJob]:

@@ -185,8 +185,8 @@ def _contradictions(files: CommittedRecords, row: Row, value: Any, record: Recor
     if record.draft:
         message = f"row '{row.run_id}' belongs to a draft, and drafts have no row; remove it"
         yield files.board_problem(message, row.run_id)
-    expected = Row.model_validate(value | {"digest": row.digest})
-    keys = [key for key in Row.model_fields if getattr(row, key) != getattr(expected, key)]
+    actual, expected = row.model_dump(), Row.model_validate(value | {"digest": row.digest}).model_dump()
+    keys = [key for key in {**actual, **expected} if actual.get(key) != expected.get(key)]
     if keys:
         yield files.board_problem(f"row '{row.run_id}' and its record differ in {', '.join(keys)}", row.run_id)
     # a newer evaluator may write more keys, which the digest of `record` lacks

@@ -248,16 +248,16 @@ def explain(
     made_calls = journal.made_calls(manifest, journal.read_outcomes(folder))
     outcomes = [made for made in made_calls if made.call.case_id in shown]
     answered = {made.call: made for made in outcomes}
-    with open_scorer(component, run_cases, len(outcomes)) as text_scorer:
-        scorer = RunScorer(text_scorer, text_scorer.cases, manifest.replicates)
+    with open_scorer(component, run_cases, len(outcomes)) as scorer:
+        run_scorer = RunScorer(scorer, scorer.cases, manifest.replicates)
         for made in outcomes:
-            scorer.add(made)
+            run_scorer.add(made)
         judged = read_sentence_answers(folder / journal.JUDGE)
-        scorer.take(scores_of(judged_items(run_cases, outcomes), judged, manifest.seed))
+        run_scorer.take(scores_of(judged_items(run_cases, outcomes), judged, manifest.seed))
         views = []
         for each in run_cases:
             replicates = [answered.get(Call(each.id, index)) for index in range(manifest.replicates)]
-            answers = read_answers(component, each, replicates, scorer.by_replicate(each.id))
+            answers = read_answers(component, each, replicates, run_scorer.by_replicate(each.id))
             views.append(case_view(component, each, answers))
     return manifest, views if field is None else only_field(views, component, _INDEX.sub("[]", field))
 

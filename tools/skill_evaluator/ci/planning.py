@@ -184,7 +184,7 @@ def _models_of(version: ComponentVersion | None, models: Sequence[Model], reques
 
 
 def _decide_all(event: ci.Event, request: PlanRequest, models: Sequence[Model]) -> ci.Decisions:
-    """Decide on all components by their versions and records. Collect the errors of their versions."""
+    """Decide whether each component runs on each model. Collect errors of versions and of unreadable leaderboards."""
     repository, folder = request.repository, request.folder
     if event.head is None:
         raise GitError(f"{repository.root} has no commit yet; commit the components first")
@@ -258,9 +258,9 @@ def _deleted_cases(event: ci.Event, request: PlanRequest, running: Collection[st
 def _read_components(
     decisions: ci.Decisions, request: PlanRequest, changed: set[str]
 ) -> tuple[list[PlannedEvaluation], ci.Decisions]:
-    """Read the chosen components. Return their evaluations, and the decisions with more skips and errors.
+    """Read the chosen components. Return the evaluations and the updated decisions.
 
-    Raise the error of a component that the request names.
+    `chosen` keeps only evaluated runs; skipped runs and errors are added. Raise the error of a named component.
     """
     evaluations, skipped, faults = list[PlannedEvaluation](), [*decisions.skipped], [*decisions.faults]
     for skill, ids in by_key((decision.skill, decision.models[0]) for decision in decisions.chosen).items():
@@ -304,7 +304,10 @@ def _evaluations(
     ids: Sequence[str],
     skipped: list[ci.OnModels],
 ) -> Iterator[PlannedEvaluation]:
-    """Yield the evaluation of a component on each model. Add models that are skipped, or lack cases, to `skipped`."""
+    """Yield the evaluation of a component on each model, on the cases that are applicable to the model.
+
+    Add a model to `skipped`, with the reason, if a case is not applicable to it or if it has no judge.
+    """
     configuration, sizes = with_program(request.configuration, component), input_sizes(component, cases)
     settings, models = configuration.settings, {model.id: model for model in configuration.models}
     size = RunSize(replicates=request.replicates or settings.replicates, seed=settings.seed)
@@ -343,7 +346,7 @@ def _evaluations(
 
 
 def whole_run(calls: RunPlan, component: Component, model: Model, kind: ProviderKind) -> ci.PlannedRun:
-    """Return the planned run of all cases, without a baseline, a judge and the cost."""
+    """Return the planned run of all cases. Its baseline, judge and cost are set later."""
     environment, key_variable = ci.environment_of(model, kind), ci.key_variable_of(model, kind)
     if component.program is not None:
         environment = ci.environment_of_program(component.name)

@@ -28,7 +28,7 @@ from skill_evaluator.text import digest, listed
 
 PINNED = Path("evals", "pinned")  # folder of the pinned outputs in a component
 PINNED_VERSION = 1
-NOT_APPLICABLE = "not applicable to the model"  # skipped by plan, so no review is required
+NOT_APPLICABLE = "not applicable to the model"  # skipped on purpose, so no review is required
 
 
 class PinnedOutput(StrictModel):

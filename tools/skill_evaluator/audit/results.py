@@ -37,7 +37,7 @@ class BenchmarkFigures(FrozenModel):
 
 
 class Grading(FrozenModel):
-    """A model's grade and quadrant."""
+    """A model's grade and quadrant, relative to the other models. They are null if the audit has only one model."""
 
     grade: str | None
     settled: bool | None = Field(default=None, description="whether the interval is within the grade; null: unknown")
@@ -54,10 +54,7 @@ class CallFigures(FrozenModel):
 
 
 class ModelAudit(NestingModel):
-    """The figures of one model; scores and ability are in per cent, fluctuation and noise in points.
-
-    `grade` and `quadrant` are relative to the other models; they are null if the audit has only one model.
-    """
+    """The figures of one model; scores and ability are in per cent, fluctuation and noise in points."""
 
     model: str
     ability: float

@@ -192,7 +192,7 @@ class OnModels(FrozenModel):
     """A component and models, with the reason to evaluate or to skip it on them."""
 
     skill: str
-    models: list[str]
+    models: list[str]  # one model, until `grouped` merges equal reasons
     reason: str
 
 
@@ -209,15 +209,12 @@ class Decisions(FrozenModel):
 
     chosen: list[OnModels]
     skipped: list[OnModels]
-    untouched: NonNegativeInt = 0
-    faults: list[Problem]
+    untouched: NonNegativeInt = 0  # unchanged components without a planned run
+    faults: list[Problem]  # errors that prevent runs
 
 
 class Plan(NestingModel):
-    """The file plan.json. With the trigger `drift`, recorded versions run again to detect a changed model.
-
-    `untouched` counts unchanged components without a planned run. `faults` has the errors that prevent runs.
-    """
+    """The file plan.json. With the trigger `drift`, recorded versions run again to detect a changed model."""
 
     plan_version: int = PLAN_VERSION
     invocation: ids.RunId

@@ -207,19 +207,20 @@ def _decide_all(event: ci.Event, request: PlanRequest, models: Sequence[Model]) 
         faults += version_problems
         runs = [run for each in (name, *version.formerly) for run in recorded.get(each, ())]
         newest = {run.model_id: run for run in sorted(runs, key=lambda run: run.version_order)}
-        run_here, skipped_here = list[ci.OnModels](), list[ci.OnModels]()
+        component_runs, component_skips = list[ci.OnModels](), list[ci.OnModels]()
         for model_id in _models_of(version, models, request):
             is_run, reason = False, "invalid version, see the errors"
             if request.drift:
                 is_run, reason = _decide_drift_run(version.version, newest.get(model_id))
             elif not version_problems:
                 is_run, reason = decide_run(earlier, version, newest.get(model_id), base_known=base_known)
-            (run_here if is_run else skipped_here).append(ci.OnModels(skill=name, models=[model_id], reason=reason))
-        if before.get(name) == version and not run_here:
+            decision = ci.OnModels(skill=name, models=[model_id], reason=reason)
+            (component_runs if is_run else component_skips).append(decision)
+        if before.get(name) == version and not component_runs:
             untouched += 1
         else:
-            chosen += run_here
-            skipped += skipped_here
+            chosen += component_runs
+            skipped += component_skips
     skipped += _deleted_cases(event, request, {decision.skill for decision in chosen})
     return ci.Decisions(chosen=chosen, skipped=skipped, untouched=untouched, faults=faults)
 

@@ -243,8 +243,8 @@ def plan_runs(inputs: Inputs) -> tuple[Sequence[ComponentRun], list[Finished]]:
         runs, finished = _new_runs(inputs), []
         if not (request.no_reuse or request.dry_run or request.draft or request.failing or request.planned):
             runs, finished = _with_unfinished_runs(runs, inputs, [entry for entry in recorded if entry.complete])
-    is_kept = request.leaderboard or request.planned is not None  # `ci collect` records a planned run
-    for manifest in (run.manifest for run in runs if is_kept and run.manifest.whole and not run.manifest.draft):
+    is_recorded = request.leaderboard or request.planned is not None  # `ci collect` records a planned run
+    for manifest in (run.manifest for run in runs if is_recorded and run.manifest.whole and not run.manifest.draft):
         refusal = refusal_reason(recorded, manifest.skill_version, manifest.digests["prompt"])
         if refusal is not None:
             raise RunError(f"'{inputs.component.name}' {refusal}")

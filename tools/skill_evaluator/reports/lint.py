@@ -116,9 +116,9 @@ def _component_blocks(linted: LintResult) -> Iterator[Block]:
     if linted.version:
         yield Line(_component_facts(linted))
         yield _field_plan_sheet(linted.lines, linted.checks)
-    not_yet = "case '{}' is not evaluated yet: it {}".format
-    drafts = [not_yet(case_id, "is an unreviewed draft") for case_id in linted.cases.unreviewed]
-    waiting = [not_yet(case_id, "has no document") for case_id in linted.cases.waiting]
+    unevaluated_text = "case '{}' is not evaluated yet: it {}".format
+    drafts = [unevaluated_text(case_id, "is an unreviewed draft") for case_id in linted.cases.unreviewed]
+    waiting = [unevaluated_text(case_id, "has no document") for case_id in linted.cases.waiting]
     yield Lines([*drafts, *waiting] if linted.not_evaluated is None else [linted.not_evaluated, *drafts])
     yield Lines([f"hint: {hint}" for hint in linted.hints], style="yellow")
     problems = (f" {abridged(problem, _MAX_MESSAGE)}" for problem in linted.problems)

@@ -56,11 +56,14 @@ def judge(request: JudgedRequest, watch: Watch | None = None) -> Judged | JudgeR
 
 def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
     """Return the ids of the cheap and the strong judge, or None if there is no cascade. Raise JudgeError if invalid."""
-    if request.cascade is None:
-        return None if request.judges else load_settings(request.config).policy.judge.cascade
-    names = tuple(name.strip() for name in request.cascade.split(","))
-    if request.judges or len(set(names)) != 2 or not all(names):
-        raise JudgeError("--cascade names two judges, the cheap one first, and replaces --judge")
+    if request.judges and request.cascade is not None:
+        raise JudgeError("--cascade cannot be combined with --judge")
+    names: tuple[str, ...] | None = None if request.judges else load_settings(request.config).policy.judge.cascade
+    if request.cascade is not None:
+        names = tuple(name.strip() for name in request.cascade.split(","))
+    if names is not None and (len(set(names)) != 2 or not all(names)):
+        option = "policy.judge.cascade in settings.yaml" if request.cascade is None else "--cascade"
+        raise JudgeError(f"{option} requires two different judge ids: CHEAP,STRONG")
     return names
 
 

@@ -34,9 +34,9 @@ from skill_evaluator.verdicts.decide.results import (
     MeasureResult,
     MeasureTest,
     ModelVerdict,
-    Profiles,
     RunSummary,
     SinceAccepted,
+    StabilityCounts,
     calibration_words,
     joined_falls,
     less_repeatable,
@@ -572,7 +572,7 @@ def _result(measure: Measure, compared: Compared, rules: VerdictRules, models: i
         verdict=verdict,
         harmed=harmed and judged_verdict("regressed", measure, pair, harm) == "regressed",
         missing=measure.missing,
-        profiles=Profiles(
+        stability=StabilityCounts(
             profile_before=profile_of(pair.baseline, measure.name) if is_field and pair.baseline else None,
             profile_after=profile_of(pair.candidate, measure.name) if is_field else None,
         ),

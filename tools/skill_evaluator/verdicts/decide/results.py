@@ -165,7 +165,7 @@ class MeasureTest(FrozenModel):
     detectable_drop: float | None  # drop that the test detects with 80 % power
 
 
-class Profiles(FrozenModel):
+class StabilityCounts(FrozenModel):
     """The number of cases by stability of a field, in the baseline and in the candidate. None for other measures."""
 
     profile_before: dict[str, int] | None = None
@@ -186,7 +186,7 @@ class MeasureResult(NestingModel):
     verdict: VerdictName | None
     harmed: bool = False  # a field fell significantly and by more than `policy.harm`
     missing: Missing | None = None
-    profiles: Profiles = flat_part("profiles")
+    stability: StabilityCounts = flat_part("stability")
 
 
 class AmountTest(FrozenModel):

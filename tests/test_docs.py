@@ -11,7 +11,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from skill_evaluator.cli import COMMANDS, GROUPS, function_of, main
+from skill_evaluator.cli import COMMANDS, GROUPS, load_command, main
 from skill_evaluator.library.options import COMMON, RARE, app_of
 
 from tests.support.api_reference import api_reference
@@ -89,7 +89,7 @@ def test_help_lists_the_usual_commands_first() -> None:
 
 def options_of(command: str) -> list[tuple[str, str, str]]:
     """Return the name, help text and section of each option of a command."""
-    options = [each for each in app_of(function_of(command)).assemble_argument_collection() if each.index is None]
+    options = [each for each in app_of(load_command(command)).assemble_argument_collection() if each.index is None]
     return [(each.name, str(each.parameter.help), each.parameter.group[0].name) for each in options]
 
 

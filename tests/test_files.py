@@ -106,7 +106,7 @@ class Price(files.FrozenModel):
 
 class Entry(files.NestingModel):
     name: str
-    price: Price = files.inlined("price")
+    price: Price = files.flat_part("price")
     size: int = 1
 
 

@@ -105,8 +105,10 @@ def test_doubtful_regressions_go_to_the_strong_judge(library: JudgingLibrary) ->
 
 def test_wrong_cascade_is_refused_before_any_call(library: JudgingLibrary) -> None:
     for names in ("cheap", "cheap,cheap"):
-        assert library.judge("pairwise", "--cascade", names).refuses("--cascade names two judges")
-    assert library.judge("pairwise", *CASCADE, "--judge", "cheap").refuses("replaces --judge")
+        assert library.judge("pairwise", "--cascade", names).refuses("--cascade requires two different judge ids")
+    assert library.judge("pairwise", *CASCADE, "--judge", "cheap").refuses("--cascade cannot be combined with --judge")
+    library.settings(policy={"judge": {"cascade": ["cheap", "cheap"]}})
+    assert library.judge("pairwise").refuses("policy.judge.cascade in settings.yaml requires")
     assert not library.judgements.exists()
 
 

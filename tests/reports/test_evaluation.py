@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from skill_evaluator.display.pages import opened, print_pieces, terminal_pieces
+from skill_evaluator.display.pages import print_pieces, terminal_pieces, unfold
 from skill_evaluator.evaluation.runs import Finished
 from skill_evaluator.library.components import Component
 from skill_evaluator.reports.evaluation import report_page
@@ -28,7 +28,7 @@ def scored(skill: Component, *outcomes: str) -> Finished:
 
 def text(skill: Component, *outcomes: str) -> str:
     console = Console(file=io.StringIO(), width=110, force_terminal=True, color_system="truecolor")
-    print_pieces(terminal_pieces(opened(report_page(scored(skill, *outcomes)).blocks)), console)
+    print_pieces(terminal_pieces(unfold(report_page(scored(skill, *outcomes)).blocks)), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from skill_evaluator.ci.layout import with_identity
-from skill_evaluator.cli import COMMANDS, function_of
+from skill_evaluator.cli import COMMANDS, load_command
 from skill_evaluator.library.options import app_of
 from skill_evaluator.providers import PROVIDERS
 
@@ -69,7 +69,7 @@ def test_scripts_name_existing_files_commands_and_flags() -> None:
         commands += ["evaluate"] * ("python tools/evaluate_skill.py" in one.script)
         if commands:
             arguments = [
-                each for command in commands for each in app_of(function_of(command)).assemble_argument_collection()
+                each for command in commands for each in app_of(load_command(command)).assemble_argument_collection()
             ]
             flags = {flag for argument in arguments for flag in argument.names}
             assert set(re.findall(r"--[a-z][a-z0-9-]+", one.script)) <= flags | of_other_programs, one
@@ -89,7 +89,7 @@ def test_jobs_that_read_cases_pin_their_commit() -> None:
 
 def _reads_cases(script: str) -> bool:
     named = [path for path in COMMANDS if re.search(rf"skill_evaluator {path}\b", script)]
-    arguments = (argument for path in named for argument in app_of(function_of(path)).assemble_argument_collection())
+    arguments = (argument for path in named for argument in app_of(load_command(path)).assemble_argument_collection())
     return any(argument.name == "--fixtures" for argument in arguments)
 
 

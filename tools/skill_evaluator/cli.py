@@ -102,13 +102,13 @@ def _exit_code(arguments: list[str]) -> int:
         return EXIT_USER_ERROR
 
 
-def function_of(name: str) -> Any:
+def load_command(name: str) -> Any:
     """Import the module of the command `name` and return the function that runs the command."""
     return resolve_name(f"skill_evaluator.commands.{COMMANDS[name][0]}")
 
 
 def _run(name: str, arguments: Sequence[str], asks_for_help: bool) -> int:
-    function = function_of(name)
+    function = load_command(name)
     if asks_for_help:
         resolve_name("skill_evaluator.library.options:print_help")(name, function, whole="--all" in arguments)
         return EXIT_OK

@@ -48,7 +48,7 @@ _EXPECTED = {
     **dict.fromkeys(("tuple_type", "list_type"), "a list is expected"),
     "string_type": "a text is expected",
 }
-_INLINED = "<"  # begins the name of a part of a `NestingModel` in the location of a pydantic problem
+_PART = "<"  # prefix of a part's alias, so that error messages can omit it from a key path
 _MAX_JSON_COMMAS = 4_000_000  # an empty array takes two bytes in a file and about 70 in memory
 
 
@@ -64,19 +64,19 @@ class FrozenModel(BaseModel):
         return cls(**{name: getattr(source, name) for name in names}, **values)
 
 
-def inlined(name: str) -> Any:
-    """Declare the field `name` of a `NestingModel` as a part: its keys stand directly in the object of the model."""
-    return Field(validation_alias=f"{_INLINED}{name}>")
+def flat_part(name: str) -> Any:
+    """Declare the field `name` of a `NestingModel` as a part, whose keys are at the top level of the JSON object."""
+    return Field(validation_alias=f"{_PART}{name}>")
 
 
 class NestingModel(FrozenModel, validate_by_name=True):
-    """A model that nests keys of its JSON object in parts, which are declared by `inlined`.
+    """A model with nested parts (see `flat_part`), whose JSON object is flat.
 
     >>> class Cost(FrozenModel):
     ...     usd: float
     >>> class Run(NestingModel):
     ...     id: str
-    ...     cost: Cost = inlined("cost")
+    ...     cost: Cost = flat_part("cost")
     >>> run = Run.model_validate({"id": "r1", "usd": 0.5})
     >>> run.cost, run.model_dump()
     (Cost(usd=0.5), {'id': 'r1', 'usd': 0.5})
@@ -97,7 +97,7 @@ class NestingModel(FrozenModel, validate_by_name=True):
         for name, part in cls._parts().items():
             if not isinstance(value.get(name), part):
                 keys = [key for key in part.model_fields if key in nested]
-                nested[f"{_INLINED}{name}>"] = {key: nested.pop(key) for key in keys}
+                nested[f"{_PART}{name}>"] = {key: nested.pop(key) for key in keys}
         return nested
 
     @model_serializer(mode="wrap")
@@ -111,7 +111,7 @@ class NestingModel(FrozenModel, validate_by_name=True):
         schema = handler.resolve_ref_schema(handler(core_schema))
         properties, required = dict[str, Any](), list[str]()
         for key, value in schema["properties"].items():
-            is_part = key.startswith(_INLINED)
+            is_part = key.startswith(_PART)
             part = handler.resolve_ref_schema(value) if is_part else {"properties": {key: value}, "required": [key]}
             properties |= part["properties"]
             required += part.get("required", []) if key in schema.get("required", []) else []
@@ -252,8 +252,8 @@ def first_problem(problem: ValidationError, model: type[BaseModel] | None = None
     """Format the first problem of a ValidationError: message, key path, file (if `path` is given) and any advice."""
     details = problem.errors(include_url=False)[0]
     message, advice = problem_message(details, model, path)
-    no_keys = ("constrained-float", "literal[", _INLINED)  # pydantic's names of union members, and of parts
-    location = key_path(tuple(part for part in details["loc"] if not str(part).startswith(no_keys)))
+    not_json_keys = ("constrained-float", "literal[", _PART)  # prefixes of union members and parts
+    location = key_path(tuple(part for part in details["loc"] if not str(part).startswith(not_json_keys)))
     return " ".join(filter(None, (message, location and f"at {location}", f"in {path}" if path else "", advice)))
 
 

@@ -48,7 +48,7 @@ DoneT = TypeVar("DoneT")
 
 
 def child_environment() -> dict[str, str]:
-    """Return the environment variables without those that hold keys."""
+    """Return the environment variables except key variables (see `is_key_variable`)."""
     return {name: value for name, value in os.environ.items() if not is_key_variable(name)}
 
 

@@ -153,7 +153,8 @@ class Library:
             failing: Run the failed cases of the newest record again, interleaved with the baseline.
             with_baseline: Interleave the baseline with the new version, whatever the policy says; skip models without
                 a baseline.
-            invocation: The common prefix of the run ids; default: the time and random digits.
+            invocation: The common prefix of the run ids; default: the time and random digits. If it is set, unfinished
+                runs continue only with `resume` or `run`, and baselines run only with `with_baseline` or `failing`.
             rerun_baseline: Run the highest recorded version again to measure noise.
             draft: Make a draft: it is in no leaderboard and never a baseline.
             batch: Use batch APIs: half the price, outputs within a day; waits for them.
@@ -564,7 +565,7 @@ def switch_models(request: many.SwitchRequest, watch: Watch) -> Switch:
 
 
 def run_command(name: str, command: Callable[[Any], int], arguments: Sequence[str]) -> int:
-    """Run the command `name` and return its exit code. Raise a ValidationError as a SkillEvaluatorError."""
+    """Run the command `name` and return its exit code. Raise SkillEvaluatorError, also for a ValidationError."""
     try:
         return command(_with_library(parse(name, command, arguments)))
     except ValidationError as problem:

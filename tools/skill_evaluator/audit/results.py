@@ -1,7 +1,4 @@
-"""`audit report`: compute the result of an audit, which report.json stores.
-
-Scores are in per cent, fluctuations and noise in points.
-"""
+"""`audit report`: compute the result of an audit, which report.json stores."""
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +15,7 @@ from skill_evaluator.audit.manifest import audit_folders, size_warnings
 from skill_evaluator.audit.request import AuditReportRequest
 from skill_evaluator.audit.statistics import GRADE_ORDER, QUARTERS, Medians, Neutrality, Quadrant, Thresholds
 from skill_evaluator.errors import AuditError
-from skill_evaluator.files import FrozenModel, NestingModel, inlined, read_versioned
+from skill_evaluator.files import FrozenModel, NestingModel, flat_part, read_versioned
 from skill_evaluator.records.record import ANSWERED, SCORED
 from skill_evaluator.stats import Interval
 from skill_evaluator.text import counted, listed, nearest
@@ -40,7 +37,7 @@ class BenchmarkFigures(FrozenModel):
 
 
 class Grading(FrozenModel):
-    """A model's grade and quadrant."""
+    """A model's grade and quadrant, relative to the other models. They are null if the audit has only one model."""
 
     grade: str | None
     settled: bool | None = Field(default=None, description="whether the interval is within the grade; null: unknown")
@@ -49,7 +46,7 @@ class Grading(FrozenModel):
 
 
 class CallFigures(FrozenModel):
-    """The outputs, cost and median latency of a model's calls; null if the calls are unknown."""
+    """The outputs, cost and median latency of a model's calls; each is null if the calls are unknown."""
 
     answers: dict[str, int] | None = Field(default=None, description="number of outputs by kind, such as unparseable")
     usd_per_1000_right: float | None = None
@@ -57,23 +54,20 @@ class CallFigures(FrozenModel):
 
 
 class ModelAudit(NestingModel):
-    """The figures of one model; scores and ability are in per cent, fluctuation and noise in points.
-
-    `grade` and `quadrant` are relative to the other models; they are null if the audit has only one model.
-    """
+    """The figures of one model; scores and ability are in per cent, fluctuation and noise in points."""
 
     model: str
     ability: float
     ability_ci95: Interval | None = None
     fluctuation: float
     fluctuation_ci95: Interval | None = Field(default=None, description="for other questions like these")
-    grading: Grading = inlined("grading")
+    grading: Grading = flat_part("grading")
     noise: float | None = Field(default=None, description="standard deviation of a score within a scenario")
     corrected: float | None = Field(default=None, description="fluctuation without the noise; null if unknown")
     benchmarks: dict[str, BenchmarkFigures]
     shares: dict[str, float] = Field(description="share of the variance by benchmark")
     scenarios: dict[str, float] = Field(description="score in each scenario")
-    calls: CallFigures = inlined("calls")
+    calls: CallFigures = flat_part("calls")
 
 
 class RankEntry(FrozenModel):
@@ -122,7 +116,7 @@ class AuditResult(NestingModel):
     replicates: int | None
     treatment: str | None = Field(default=None, description="the scores that were excluded or centered")
     models: list[ModelAudit]
-    figures: CohortFigures = inlined("figures")
+    figures: CohortFigures = flat_part("figures")
     neutrality: Neutrality
     regraded: int | None = Field(default=None, description="number of grades that centering changes")
     regimes: dict[str, Regime]

@@ -87,7 +87,7 @@ def _reason(declaration: Declaration, deciding: Sequence[str], inferred: str) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintedCases:
-    """The number of reviewed cases, the number with ground truth, and the ids of cases that are not evaluated."""
+    """The numbers of reviewed cases and of those with ground truth, and the ids of cases that are not evaluated."""
 
     reviewed: int = 0
     labelled: int = 0
@@ -97,7 +97,7 @@ class LintedCases:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintResult:
-    """The lint result of a component. If it cannot be loaded, `version`, `output` and `primary_metric` are None."""
+    """A lint result. If the component cannot be loaded, `version`, `output` and `primary_metric` are None."""
 
     name: str
     version: str | None = None

@@ -18,7 +18,7 @@ from skill_evaluator import __version__
 from skill_evaluator import identifiers as ids
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, PlanError
 from skill_evaluator.evaluation.runs import EvaluationRequest, PlannedValues
-from skill_evaluator.files import FrozenModel, NestingModel, inlined, read_json, read_versioned, validated
+from skill_evaluator.files import FrozenModel, NestingModel, flat_part, read_json, read_versioned, validated
 from skill_evaluator.library import options as cli
 from skill_evaluator.library.components import Component, load_component
 from skill_evaluator.library.config import Limits, Model, Policy
@@ -71,7 +71,7 @@ class CiOptions(cli.ComponentsOption, cli.FixturesOption, cli.ConfigOption):
         return replace(component, version=self.version_of(skill, component.version, component.digests))
 
     def version_of(self, skill: str, version: str, digests: Mapping[str, str]) -> str:
-        """Return `version`. If it is generated, number it by the records here and on the `recorded` branches."""
+        """Return `version`. Renumber a generated version by the records of the checkout and the `recorded` branches."""
         if not (self.recorded and is_generated(version)):
             return version
         repository, board = self.repository, self.components / skill / "leaderboard.json"
@@ -192,16 +192,16 @@ class OnModels(FrozenModel):
     """A component and models, with the reason to evaluate or to skip it on them."""
 
     skill: str
-    models: list[str]
+    models: list[str]  # one model, until `grouped` merges equal reasons
     reason: str
 
 
 class Event(FrozenModel):
-    """The event that a plan answers: a push from `base` to `head`, a manual start, or a check for drift."""
+    """The event that started planning: a push or pull request, a manual start ("dispatch"), or a drift check."""
 
     trigger: Literal["push", "dispatch", "drift"]
-    base: ids.Commit | None
-    head: ids.Commit | None
+    base: ids.Commit | None  # commit before the push; None for other triggers, or if it is unknown
+    head: ids.Commit | None  # None if the repository has no commit
 
 
 class Decisions(FrozenModel):
@@ -209,26 +209,23 @@ class Decisions(FrozenModel):
 
     chosen: list[OnModels]
     skipped: list[OnModels]
-    untouched: NonNegativeInt = 0
-    faults: list[Problem]
+    untouched: NonNegativeInt = 0  # unchanged components without a planned run
+    faults: list[Problem]  # errors that prevent runs
 
 
 class Plan(NestingModel):
-    """The file plan.json. With the trigger `drift`, recorded versions run again to detect a changed model.
-
-    `untouched` counts unchanged components without a planned run. `faults` has the errors that prevent runs.
-    """
+    """The file plan.json. With the trigger `drift`, recorded versions run again to detect a changed model."""
 
     plan_version: int = PLAN_VERSION
     invocation: ids.RunId
     created: ids.Timestamp
-    event: Event = inlined("event")
+    event: Event = flat_part("event")
     dry_run: bool = False
-    # the runs are those of an open pull request, whose records are not published
+    # runs of an open pull request; their records are not published
     draft: bool = Field(default=False, exclude_if=lambda draft: not draft)
     runs: list[PlannedRun]
     jobs: list[PlannedJob]
-    decisions: Decisions = inlined("decisions")
+    decisions: Decisions = flat_part("decisions")
     evaluator_version: ids.Label | None = None
     forecast: list[Forecast] = []
     retiring: list[str] = Field(default=[], exclude_if=lambda lines: not lines)
@@ -364,7 +361,7 @@ class RunOutcome(NestingModel):
     model_id: ids.ModelId
     status: Status
     reason: str
-    counts: CallCounts = inlined("counts")
+    counts: CallCounts = flat_part("counts")
     run_id: ids.RunId | None = None
     is_baseline: bool = False
     primary_metric: str | None = None

@@ -183,7 +183,7 @@ def _models_of(version: ComponentVersion | None, models: Sequence[Model], reques
 
 
 def _decide_all(event: ci.Event, request: PlanRequest, models: Sequence[Model]) -> ci.Decisions:
-    """Decide on all components by their versions and records. Collect the errors of their versions."""
+    """Decide whether each component runs on each model. Collect errors of versions and of unreadable leaderboards."""
     repository, folder = request.repository, request.folder
     if event.head is None:
         raise GitError(f"{repository.root} has no commit yet; commit the components first")
@@ -206,19 +206,20 @@ def _decide_all(event: ci.Event, request: PlanRequest, models: Sequence[Model]) 
         faults += version_problems
         runs = [run for each in (name, *version.formerly) for run in recorded.get(each, ())]
         newest = {run.model_id: run for run in sorted(runs, key=lambda run: run.version_order)}
-        run_here, skipped_here = list[ci.OnModels](), list[ci.OnModels]()
+        component_runs, component_skips = list[ci.OnModels](), list[ci.OnModels]()
         for model_id in _models_of(version, models, request):
             is_run, reason = False, "invalid version, see the errors"
             if request.drift:
                 is_run, reason = _decide_drift_run(version.version, newest.get(model_id))
             elif not version_problems:
                 is_run, reason = decide_run(earlier, version, newest.get(model_id), base_known=base_known)
-            (run_here if is_run else skipped_here).append(ci.OnModels(skill=name, models=[model_id], reason=reason))
-        if before.get(name) == version and not run_here:
+            decision = ci.OnModels(skill=name, models=[model_id], reason=reason)
+            (component_runs if is_run else component_skips).append(decision)
+        if before.get(name) == version and not component_runs:
             untouched += 1
         else:
-            chosen += run_here
-            skipped += skipped_here
+            chosen += component_runs
+            skipped += component_skips
     skipped += _deleted_cases(event, request, {decision.skill for decision in chosen})
     return ci.Decisions(chosen=chosen, skipped=skipped, untouched=untouched, faults=faults)
 
@@ -257,9 +258,9 @@ def _deleted_cases(event: ci.Event, request: PlanRequest, running: Collection[st
 def _read_components(
     decisions: ci.Decisions, request: PlanRequest, changed: set[str]
 ) -> tuple[list[PlannedEvaluation], ci.Decisions]:
-    """Read the chosen components. Return their evaluations, and the decisions with more skips and errors.
+    """Read the chosen components. Return the evaluations and the updated decisions.
 
-    Raise the error of a component that the request names.
+    `chosen` keeps only evaluated runs; skipped runs and errors are added. Raise the error of a named component.
     """
     evaluations, skipped, faults = list[PlannedEvaluation](), [*decisions.skipped], [*decisions.faults]
     for skill, ids in by_key((decision.skill, decision.models[0]) for decision in decisions.chosen).items():
@@ -303,7 +304,10 @@ def _evaluations(
     ids: Sequence[str],
     skipped: list[ci.OnModels],
 ) -> Iterator[PlannedEvaluation]:
-    """Yield the evaluation of a component on each model. Add models that are skipped, or lack cases, to `skipped`."""
+    """Yield the evaluation of a component on each model, on the cases that are applicable to the model.
+
+    Add a model to `skipped`, with the reason, if a case is not applicable to it or if it has no judge.
+    """
     configuration, sizes = with_program(request.configuration, component), input_sizes(component, cases)
     settings, models = configuration.settings, {model.id: model for model in configuration.models}
     size = RunSize(replicates=request.replicates or settings.replicates, seed=settings.seed)
@@ -342,7 +346,7 @@ def _evaluations(
 
 
 def whole_run(calls: RunPlan, component: Component, model: Model, kind: ProviderKind) -> ci.PlannedRun:
-    """Return the planned run of all cases, without a baseline, a judge and the cost."""
+    """Return the planned run of all cases. Its baseline, judge and cost are set later."""
     environment, key_variable = ci.environment_of(model, kind), ci.key_variable_of(model, kind)
     if component.program is not None:
         environment = ci.environment_of_program(component.name)

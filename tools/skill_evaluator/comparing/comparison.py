@@ -1,7 +1,4 @@
-"""Compare one output with one ground truth: align the items of arrays, and give each leaf an outcome.
-
-Null and absent leaves are equal.
-"""
+"""Compare an output with a ground truth: align array items, and give each leaf an outcome. Null equals absent."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence

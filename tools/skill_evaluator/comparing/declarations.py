@@ -339,10 +339,7 @@ def children(node: _Node, keywords: Iterable[str]) -> Iterator[Any]:
 
 
 def schemas_in(schema: Any) -> Iterator[_Node]:
-    """Yield a schema and all schemas inside it, except true and false.
-
-    Values of `const`, `enum`, `default` and `examples` are data, not schemas.
-    """
+    """Yield a schema and its subschemas; omit true, false and the data of `const`, `enum`, `default` and `examples`."""
     ahead = [schema]
     while ahead:
         node = ahead.pop()

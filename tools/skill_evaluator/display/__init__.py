@@ -316,7 +316,7 @@ class Redactor:
 
 
 def environment_redactor() -> Redactor:
-    """Return the redactor of all key variables in the environment, and of those named `*_KEY` or `*_TOKEN`."""
+    """Return a redactor of the values of key variables and of variables named `*_KEY` or `*_TOKEN`."""
     variables = os.environ.items()
     return Redactor(value for name, value in variables if is_key_variable(name) or name.endswith(("_KEY", "_TOKEN")))
 

@@ -124,7 +124,7 @@ class Code:
 class Chart:
     """An altair chart, made by `draw`; `figures` has its numbers, and `alt_text` describes it."""
 
-    name: str  # also of its SVG file
+    name: str  # the SVG file is {name}.svg
     alt_text: str
     draw: Callable[[], Any]
     figures: Sheet
@@ -227,20 +227,20 @@ def print_page(form: Format, *, json: Callable[[], Any], page: Callable[[], Page
     else:
         blocks = page().blocks
         if full:
-            blocks = opened(blocks)
+            blocks = unfold(blocks)
         elif full is False and any(isinstance(block, Fold) and block.blocks for block in blocks):
             blocks = [*blocks, Line("--full shows all", style="dim")]
         show(terminal_pieces(blocks))
 
 
-def opened(blocks: Iterable[Block]) -> list[Block]:
-    """Return the blocks of a page, with the contents of each `Fold` below its summary as a heading."""
+def unfold(blocks: Iterable[Block]) -> list[Block]:
+    """Replace each `Fold` by its summary as a heading and its blocks; keep a `Fold` without blocks."""
     shown = list[Block]()
     for block in blocks:
         if isinstance(block, Fold) and block.blocks:
-            shown += [Heading(block.summary), *opened(block.blocks)]
+            shown += [Heading(block.summary), *unfold(block.blocks)]
         elif isinstance(block, ForMedia):
-            shown.append(replace(block, blocks=opened(block.blocks)))
+            shown.append(replace(block, blocks=unfold(block.blocks)))
         else:
             shown.append(block)
     return shown

@@ -132,7 +132,7 @@ def _kinds_of(lines: Sequence[str]) -> list[str]:
 
 
 def _level(line: str, marks: str | None = None) -> int:
-    """Return the number of marks (None: spaces) with which a line begins."""
+    """Count the leading characters of a line that are in `marks` (None: whitespace)."""
     return len(line) - len(line.lstrip(marks))
 
 

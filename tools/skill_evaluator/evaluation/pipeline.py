@@ -180,7 +180,7 @@ def call_and_score(planned: Sequence[ComponentRun], inputs: Inputs, watch: Watch
             made = journal.made_calls(run.manifest, replicates)
             outcomes = with_progress(made, run.manifest.calls, f"scored outputs of {run.model.id}")
             scorecard = score_outcomes(scorer, run.manifest, outcomes, judged.scores)
-            run = replace(run, manifest=journal.read_manifest(run.folder))  # the server is written during the calls
+            run = replace(run, manifest=journal.read_manifest(run.folder))  # `make_calls` has written the server
             record = recorder.record(run.model, run.manifest, scorecard, stopped=stopped, judge=judged.summary)
             finished.append(Finished(run=run, record=record, record_path=run.folder / RECORD))
     is_rerun = [each.run.manifest.role == "again" for each in finished]

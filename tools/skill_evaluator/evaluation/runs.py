@@ -47,7 +47,7 @@ from skill_evaluator.verdicts.component import RecordedComponent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedValues:
-    """The values that a plan sets for a run and that are no options."""
+    """The values that a plan sets for a run. The command line has no options for them."""
 
     invocation: str  # the prefix of run ids
     baseline_commit: str | None = None  # the commit of the interleaved baseline's prompt
@@ -56,7 +56,7 @@ class PlannedValues:
 
 @cli.options
 class CallOptions:
-    """The options for the calls to make."""
+    """The options that select the calls of a run: models, cases, replicates, seed and shard."""
 
     replicates: int | None = cli.option("Calls per case and model; default 10 (settings.yaml).", None, "-n")
     models: cli.OnlyModels = ()
@@ -68,7 +68,7 @@ class CallOptions:
 
 @cli.options
 class ResumeOptions:
-    """The options for the unfinished run to continue."""
+    """The options that continue an unfinished run, or prevent that."""
 
     resume: bool = cli.flag("Continue the newest unfinished run.")
     run: str | None = cli.option("Continue the run with this id or in this folder.", metavar="ID")
@@ -76,13 +76,13 @@ class ResumeOptions:
 
     @property
     def resumed(self) -> str | None:
-        """The run that the options name: an id, a folder, or `latest` for the newest unfinished run. Else None."""
+        """The unfinished run to continue: an id, a folder or `latest` (the newest). None if the options name no run."""
         return self.run or (cli.LATEST if self.resume else None)
 
 
 @cli.options
 class EvaluationRequest(ResumeOptions, CallOptions, cli.LimitsOption, cli.LibraryOptions):
-    """The options of `evaluate`. `planned` is None unless the run belongs to a plan."""
+    """The options of `evaluate`. `planned` is set by a plan, or by `Library.evaluate` with `invocation`."""
 
     skill: str = cli.argument(cli.SKILL, metavar="COMPONENT")
     scenario: str | None = cli.rare("Wrap the prompt in the file .evaluator/scenarios/NAME.md.", metavar="NAME")
@@ -243,8 +243,8 @@ def plan_runs(inputs: Inputs) -> tuple[Sequence[ComponentRun], list[Finished]]:
         runs, finished = _new_runs(inputs), []
         if not (request.no_reuse or request.dry_run or request.draft or request.failing or request.planned):
             runs, finished = _with_unfinished_runs(runs, inputs, [entry for entry in recorded if entry.complete])
-    is_kept = request.leaderboard or request.planned is not None  # `ci collect` records a planned run
-    for manifest in (run.manifest for run in runs if is_kept and run.manifest.whole and not run.manifest.draft):
+    is_recorded = request.leaderboard or request.planned is not None  # `ci collect` records a planned run
+    for manifest in (run.manifest for run in runs if is_recorded and run.manifest.whole and not run.manifest.draft):
         refusal = refusal_reason(recorded, manifest.skill_version, manifest.digests["prompt"])
         if refusal is not None:
             raise RunError(f"'{inputs.component.name}' {refusal}")
@@ -275,7 +275,7 @@ def _new_runs(inputs: Inputs) -> list[ComponentRun]:
         raise RunError(f"no case of '{component.name}' is applicable to a model; see the reasons in the warnings above")
     designed = request.with_baseline or request.failing or request.rerun_baseline
     has_no_verdict = request.draft or request.cases or request.shard or request.scenario
-    plain = has_no_verdict or request.recorded_baseline or request.planned  # jobs of a plan are designed by the plan
+    plain = has_no_verdict or request.recorded_baseline or request.planned  # a plan has chosen the baselines
     if not designed and (plain or inputs.settings.policy.design != "beside"):
         return new
     if request.failing and not (new := _failing_runs(new, inputs)):

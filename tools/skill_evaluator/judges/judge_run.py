@@ -113,7 +113,10 @@ class NoUsableOutput(FrozenModel):
 
 
 def no_usable_output(unscored: Sequence[UnscoredReason | None], texts: Iterable[str]) -> NoUsableOutput | None:
-    """If all verdicts of a judge are unusable, return the reasons and the start of an output, else None."""
+    """Return the reasons and the start of an output if all verdicts of a judge are unusable. Return None otherwise.
+
+    `unscored` has an entry for each verdict: the reason, or None.
+    """
     reasons = [reason for reason in unscored if reason is not None]
     if not reasons or len(reasons) < len(unscored):
         return None
@@ -308,7 +311,7 @@ class JudgeRunSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeCalls:
-    """One judge of a judge run, with the outcome of each call. `failure` ended its calls early, if it is not None."""
+    """One judge of a judge run, with the outcome of each call. If `failure` is not None, it ended the calls early."""
 
     model: Model
     replicates: int
@@ -321,7 +324,7 @@ class JudgeCalls:
         return text_of(self.outcomes.get(Call(question_id, replicate)))
 
     def unusable(self, unscored: Sequence[UnscoredReason | None]) -> NoUsableOutput | None:
-        """If all verdicts of the judge are unusable, return the reasons and the start of an output, else None."""
+        """Return the reasons and the start of an output if all verdicts are unusable (see `no_usable_output`)."""
         return no_usable_output(unscored, texts_of(self.outcomes.values()))
 
 

@@ -366,7 +366,7 @@ def _plan_comparison(
     """Return the field plan, the median lengths of prose fields by path, and the digest of the comparison rules."""
     schema = spec.contract.schema
     texts_lengths, prose = find_texts(schema, dataset.fields, truths)
-    if schema is None:  # the ground truths then define the valid paths
+    if schema is None:  # the ground truths define the valid paths
         _refuse_unknown_paths(dataset.fields, spec.output, truths, file)
     texts = {path: replace(dataset.fields.get(path, FieldRule()), compare="text") for path in prose}
     letter = _LETTER if spec.output == "choice" else {}

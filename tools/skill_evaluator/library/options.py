@@ -144,7 +144,7 @@ def app_of(command: Callable[[Any], int]) -> App:
 
 
 def parse(name: str, command: Callable[[Any], int], arguments: Sequence[str]) -> Any:
-    """Parse the arguments of the command `name` into its options. Raise ConfigError if one is wrong or missing."""
+    """Parse a command's arguments into its options. Raise ConfigError if an argument is wrong or missing."""
     try:
         return app_of(command)(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except exceptions.CycloptsError as problem:

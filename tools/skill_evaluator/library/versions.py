@@ -259,9 +259,9 @@ class CommittedPrompt:
 def component_with(component: Component, earlier: PromptRun, prompt_commit: str | None) -> tuple[Component, str | None]:
     """Return the component with the prompt of an `earlier` run, and the commit of that prompt.
 
-    `prompt_commit` is the run's commit of the prompt, if known. If the prompt is unchanged, return it; it may end in
-    `-dirty`. Raise ComponentError if the schema, the output type or a program has changed, or if no commit has the
-    prompt. Raise GitError if git fails.
+    `prompt_commit` is the run's commit of the prompt, if known. If the prompt is unchanged, return
+    `prompt_commit` itself, which may end in `-dirty`. Raise ComponentError if the schema, the output type or a program
+    has changed, or if no commit has the prompt. Raise GitError if git fails.
     """
     if earlier.digests.get("schema") != component.digests["schema"]:
         raise _schema_error(component, earlier.skill_version)
@@ -272,7 +272,10 @@ def component_with(component: Component, earlier: PromptRun, prompt_commit: str 
 
 
 def find_prompt(component: Component, earlier: PromptRun, prompt_commit: str | None) -> CommittedPrompt:
-    """Find the prompt of an `earlier` run in git, first in `prompt_commit`. Raise ComponentError if it is missing."""
+    """Find the prompt of an `earlier` run in git, first in `prompt_commit`. Prefer a commit with the run's version.
+
+    Raise ComponentError if no commit has the prompt, or for a program. Raise GitError if git fails.
+    """
     _refuse_program(component, earlier.skill_version)
     name = f"component '{component.name}' {earlier.skill_version}"
     try:

@@ -251,7 +251,7 @@ class _Options(NamedTuple):
 def read_choice(text: str, options: Sequence[str]) -> Parsed:
     """Parse the letter of the option that an answer chooses, or classify the problem. Never raise an error.
 
-    These rules are tried in order, until one of them finds a letter:
+    These rules are tried from the strongest evidence to the weakest, until one of them finds a letter:
 
     - `whole`: The answer is only a letter («(c)»), an option's text or both («C) Paris»).
     - `stated`: The last statement of a choice («The answer is C», «I choose C», «\\boxed{C}», `"answer": "C"`).

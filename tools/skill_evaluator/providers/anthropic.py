@@ -37,9 +37,8 @@ _USUAL_FLOOR = 1_024
 # tokens by the vendor's pages on vision and PDFs, read in November 2026: one for each patch of 28 pixels of an image,
 # which is scaled down above a size; a page is its text, of 3,000 tokens at most, and its image
 _PATCH, _MAX_IMAGE, _LIKELY_PAGE, _MAX_PAGE_TEXT = 28, 4_784, 2_400, 3_000
-sampling = partial(
-    base.usual_sampling, refused=("temperature", "top_p", "seed")
-)  # even if the model's params name them
+# the API refuses these settings, even if models.yaml names them in params
+sampling = partial(base.usual_sampling, refused=("temperature", "top_p", "seed"))
 
 
 def _cache_floor(model: Model) -> int | None:

@@ -276,15 +276,12 @@ class Provider(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Federation:
-    """The exchange of a job's identity token for credentials of a vendor.
-
-    `audience` and `rule` may contain variables in braces.
-    """
+    """The exchange of a job's identity token for credentials of a vendor."""
 
     required: tuple[str, ...]  # variables with identifiers, which are not secret
     optional: tuple[str, ...]
-    audience: str  # the audience claim of the token
-    rule: str  # the vendor's rule that accepts or rejects the token
+    audience: str  # the audience claim of the token; may contain variables in braces
+    rule: str  # the vendor's rule that accepts or rejects the token; may contain variables in braces
     exchanges_if: str = ""  # exchange tokens only if this variable is set; otherwise the SDK finds credentials
 
 

@@ -70,10 +70,7 @@ def check(model: Model) -> None:
 
 
 class ReplayProvider:
-    """The provider of recorded outputs. Lines that are not JSON are skipped.
-
-    Raise ConfigError for the first line with missing or invalid keys.
-    """
+    """The provider of recorded outputs. It skips lines that are not JSON. Invalid keys in a line raise ConfigError."""
 
     def __init__(self, path: Path) -> None:
         self._lines: dict[tuple[str, int], AnswerLine] = {}

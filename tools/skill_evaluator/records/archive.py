@@ -274,10 +274,7 @@ class Archive:
 
 
 def _selectable(entries: Iterable[RecordedRun]) -> list[RecordedRun]:
-    """Return the runs newest first, marked by `mark_edited`.
-
-    Omit interleaved baselines, and partial records of runs that were completed later.
-    """
+    """Return the runs, newest first, without interleaved baselines and without partial records of completed runs."""
     newest_first = sorted((entry for entry in entries if not entry.is_baseline), key=order, reverse=True)
     complete = {entry.run_id for entry in newest_first if entry.complete}
     return mark_edited(

@@ -15,7 +15,7 @@ from skill_evaluator.errors import LeaderboardError
 from skill_evaluator.files import (
     FrozenModel,
     NestingModel,
-    inlined,
+    flat_part,
     json_text,
     read_json,
     refuse_newer,
@@ -306,7 +306,7 @@ class _Run(NestingModel):
     timestamp: ids.Label
     skill: ids.ComponentName
     skill_version: ids.VersionText
-    git: summaries.Commits = inlined("git")
+    git: summaries.Commits = flat_part("git")
     model_id: ids.ModelId
     served_model: Served
     provider: ids.Label
@@ -334,7 +334,7 @@ class Row(_Run):
     accuracy: dict[str, RowAccuracy]
     reproducibility: dict[str, Annotated[float | None, _extract("strict_mean")]]
     failures: dict[str, NonNegativeInt]
-    cost: Annotated[summaries.Cost, AfterValidator(_without_cache_counts)] = inlined("cost")
+    cost: Annotated[summaries.Cost, AfterValidator(_without_cache_counts)] = flat_part("cost")
     digests: Annotated[dict[str, ids.Digest], AfterValidator(short_digests)]
     evaluator_version: ids.Label
     scorer_version: NonNegativeInt = 1
@@ -376,7 +376,7 @@ class Record(_Run):
     failures: dict[str, NonNegativeInt]
     reasons: dict[str, NonNegativeInt]
     retries: NonNegativeInt | None
-    cost: summaries.Cost = inlined("cost")
+    cost: summaries.Cost = flat_part("cost")
     settings: ModelSettings | None
     digests: dict[str, ids.Digest]
     evaluator_version: ids.Label

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
-from skill_evaluator.files import FrozenModel, NestingModel, inlined
+from skill_evaluator.files import FrozenModel, NestingModel, flat_part
 from skill_evaluator.identifiers import CaseId, Commit, Digest, Label, ModelId, RunId, Share, Usd
 from skill_evaluator.stats import quantile
 
@@ -68,7 +68,7 @@ class FieldSummary(NestingModel):
 
     compare: str
     accuracy: float | None
-    counts: ValueCounts = inlined("counts")
+    counts: ValueCounts = flat_part("counts")
     stability: float | None
     token_f1: float | None = None
     rouge_l: float | None = None
@@ -186,9 +186,9 @@ class Latency(FrozenModel):
 
 
 class Commits(FrozenModel):
-    """The commits that last changed a component's prompt and cases. They are None outside git.
+    """The commits that last changed a component's prompt and cases. They are None if there is no commit.
 
-    The commit of the prompt ends in `-dirty` if the prompt had uncommitted changes.
+    They end in `-dirty` if the files had uncommitted changes.
     """
 
     prompt_commit: Commit | None
@@ -196,7 +196,7 @@ class Commits(FrozenModel):
 
 
 class Cost(FrozenModel):
-    """What a run cost: tokens, USD (None: unknown price) and the seconds of a call."""
+    """The tokens of a run, its cost in USD (None: unknown price) and the latency of its calls."""
 
     tokens: Tokens
     cost_usd: Usd | None

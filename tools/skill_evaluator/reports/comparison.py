@@ -280,7 +280,7 @@ def _field_sheet(model: ModelVerdict, fields: Sequence[MeasureResult], skill: st
     replicates = min(run.calls.replicates for run in (model.baseline, model.candidate) if run is not None)
     rows = []
     for field in fields:
-        before, after = field.profiles.profile_before or {}, field.profiles.profile_after or {}
+        before, after = field.stability.profile_before or {}, field.stability.profile_after or {}
         counts = {name: (before.get(name, 0), after.get(name, 0)) for name in _STABILITIES}
         moved = [(name, *both) for name, both in counts.items() if both[0] != both[1]]
         changes = [f"{display.stability_words(name, replicates)} {then} → {now}" for name, then, now in moved]

@@ -100,10 +100,7 @@ def evaluation_page(
 
 
 def evaluation_summary(done: EvaluationResult, folders: Sequence[str]) -> ComparisonSummary | None:
-    """Draw the conclusion from an evaluation.
-
-    Return None if there is no run, or if the component ran in a scenario and was not compared.
-    """
+    """Summarize an evaluation. Return None if there is no run, or if it ran in a scenario and was not compared."""
     request, records = done.inputs.request, [run.record for run in done.finished]
     judged = done.judged or [one for one in records if not (one.is_final or one.is_baseline or one.shard)]
     if done.verdict is None and (not judged or request.scenario is not None):

@@ -266,7 +266,7 @@ class Engine:
                 spent = max_cost  # counts unless the cost becomes known
                 begun = time.perf_counter()
                 completion = await call_once(self._provider, request, self._settings)
-                # again, because the arguments of a tool call become the text
+                # check the limits again: `output_of` may replace the text by a tool call's arguments
                 completion = within_limits(output_of(completion, request, self._model), self._settings)
                 spent = run.budgeted_cost(call, completion)
                 taken_s = completion.latency_s

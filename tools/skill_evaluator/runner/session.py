@@ -133,10 +133,7 @@ class RunningRun:
         self._journal: LinesWriter | None = None
 
     def resume(self, budget: Budget) -> None:
-        """Read the outcomes of earlier attempts and count their cost.
-
-        Raise RunError if the inputs changed or if another process executes the run.
-        """
+        """Read earlier attempts' outcomes and count their cost. Raise RunError for changed inputs or a locked run."""
         run = self.run
         if run.folder.exists():
             self._lock_run()

@@ -52,7 +52,7 @@ Values = Sequence[float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorder:
-    """Builds the records of runs of one component. `kinds` has the providers by name."""
+    """Builds the records of runs of one component. `kinds` has the provider kinds by provider name."""
 
     component: Component
     settings: Settings
@@ -148,7 +148,7 @@ class Recorder:
 
 
 def latency_of(latencies_s: Sequence[float]) -> Latency:
-    """Return the median and the 95 % quantile of latencies in seconds, to a millisecond."""
+    """Return the median and 95 % quantile of latencies in seconds, to a millisecond; None if there are no latencies."""
     p50, p95 = (rounded(quantile(latencies_s, share), 3) for share in (0.5, 0.95))
     return Latency(p50=p50, p95=p95)
 

@@ -75,10 +75,7 @@ class SiteBuild(cli.ComponentsOption, cli.FixturesOption, cli.ConfigOption):
 
 
 def build_site(build: SiteBuild) -> SiteFolder:
-    """Build a site and return its folder.
-
-    Raise ComponentError if there is no component. Raise StorageError if the site cannot be written.
-    """
+    """Build a site. Raise ComponentError if there is no component, and StorageError if the site cannot be written."""
     settings = load_settings(build.config)
     names = component_names(build.components)
     if not names:

@@ -513,10 +513,7 @@ def drifts_in(result: ComparisonResult | None) -> dict[str, Drift]:
 
 
 def drifted(pairs: Sequence[Pair], rules: VerdictRules) -> ComparisonResult:
-    """Compare runs with earlier runs of the same prompt.
-
-    If a change may be the usual variation between days, its verdict becomes *inconclusive*.
-    """
+    """Compare runs with earlier runs of their prompt. A change that may be variation between days is *inconclusive*."""
     pairs = [comparability.without_unstable(pair, rules.unstable_cases, rules.primary_metric) for pair in pairs]
     result = compare_records(pairs, rules)
     compared = zip(result.models, map(measure_pair, pairs), strict=True)

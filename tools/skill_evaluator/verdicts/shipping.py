@@ -9,7 +9,7 @@ from statistics import fmean
 from pydantic import Field
 
 from skill_evaluator.display import WHOLE, arrow
-from skill_evaluator.files import FrozenModel, NestingModel, inlined
+from skill_evaluator.files import FrozenModel, NestingModel, flat_part
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.processes import map_in_processes
 from skill_evaluator.records.archive import precedence
@@ -63,7 +63,7 @@ class PromptEffect(FrozenModel):
 
 
 class RankedRun(FrozenModel):
-    """The newest run of a ranked model, with the scores, cost and latency of its outputs."""
+    """The run by which a model is ranked. Its `accuracy` and `reproducibility` include the reruns of the version."""
 
     skill_version: str
     run_id: str
@@ -88,7 +88,7 @@ class RankedModel(NestingModel):
     place: int = 1
     model_id: str
     like_best: bool = True
-    run: RankedRun = inlined("run")
+    run: RankedRun = flat_part("run")
     verdict: VerdictName | None = None  # compares the version with a lower version
     prompt_adds: PromptEffect | None = None
     frontier: bool | None = None  # no other model is as good and as cheap; None: unknown cost
@@ -576,7 +576,7 @@ def shipping_advice(history: History, ranking: ModelRanking) -> Advice:
 
 
 def _unchanged_runs(versions: Sequence[Pair], steps: Mapping[str, Step]) -> list[Record]:
-    """Return the runs of the newest version and of the versions before it with unchanged scores, oldest first."""
+    """Return the runs of the last version that is not *unchanged* and of all later versions, oldest first."""
     runs = dict[str, Record]()
     for pair in reversed(versions):
         runs |= {run.run_id: run for run in (pair.candidate, *pair.candidate_again)}

@@ -1,7 +1,4 @@
-"""The smallest drop that a number of cases can detect, as a sentence.
-
-scipy is not imported: `lint` prints the sentence.
-"""
+"""The smallest drop that a number of cases can detect, as a sentence. `lint` prints it, so scipy is not imported."""
 
 import math
 from itertools import count

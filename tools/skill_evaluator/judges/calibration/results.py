@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field, NonNegativeInt
 
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, JudgeError
-from skill_evaluator.files import FrozenModel, NestingModel, inlined, read_json, validated
+from skill_evaluator.files import FrozenModel, NestingModel, flat_part, read_json, validated
 from skill_evaluator.identifiers import Label
 from skill_evaluator.judges.judge_run import JudgeRecord, JudgeRunHead, NoUsableOutput
 from skill_evaluator.judges.statistics import Estimate, Trust, corrected_rate, rate
@@ -60,7 +60,7 @@ class LabelAgreement(NestingModel):
     agreement: Estimate
     trust: Trust
     correlation: Estimate | None = None
-    accuracy: DiagnosticAccuracy = inlined("accuracy")
+    accuracy: DiagnosticAccuracy = flat_part("accuracy")
     position: Position | None = None
     confidence: MeanConfidence | None = None
     strata: dict[Label, "LabelAgreement"] = {}

@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 from pydantic import NonNegativeInt, PositiveFloat, model_validator
 
-from skill_evaluator.files import FrozenModel, NestingModel, inlined
+from skill_evaluator.files import FrozenModel, NestingModel, flat_part
 from skill_evaluator.identifiers import Label, Share
 from skill_evaluator.judges.judge_run import ORDERS, JudgeCalls, Order, StoredVerdict
 from skill_evaluator.judges.modes.results import NO_FIGURE, JudgeFigures, Judgement, ModeResults
@@ -171,7 +171,7 @@ class PairwiseCriterion(NestingModel):
     unscored: dict[UnscoredReason, NonNegativeInt]
     confidence: Estimate
     unsure: NonNegativeInt  # same verdict in both orders, but with a confidence below the threshold
-    position: PositionBias = inlined("position")
+    position: PositionBias = flat_part("position")
     noise: Estimate | None = None  # share of the pairs of replicates that differ
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import AliasChoices, BeforeValidator, Field, NonNegativeInt, StrictBool, ValidationError, model_validator
 
 from skill_evaluator.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_REGRESSED, ConfigError, JudgeError
-from skill_evaluator.files import FrozenModel, NestingModel, first_problem, inlined, read_versioned
+from skill_evaluator.files import FrozenModel, NestingModel, first_problem, flat_part, read_versioned
 from skill_evaluator.identifiers import Label, ModelId, RunId, Share
 from skill_evaluator.judges.judge_run import ORDERS, JudgeCalls, JudgeText, Order
 from skill_evaluator.judges.modes import ship_rules
@@ -79,7 +79,7 @@ def rules_of_item(item: RegressionItem, rules: ship_rules.ShipRules) -> ship_rul
 
 
 def pair_questions(item: RegressionItem, rules: ship_rules.ShipRules, seed: int) -> list[Request]:
-    """Return a question on a pair for each order of its outputs; none if identical. `rules` have its dimensions."""
+    """Return a question for each order of a pair's outputs; [] if they are identical. `rules`: see `rules_of_item`."""
     prompt, form = questions.load_prompt(PROMPT), regression_form(rules.dimensions)
     system = questions.fill(prompt.instructions, _instructions(rules, form))
     outputs = {"baseline": item.baseline_output, "candidate": item.candidate_output}
@@ -356,7 +356,7 @@ class JudgeRegressions(JudgeFigures, NestingModel):
     lean: Estimate
     repeats: Estimate
     unverified: Estimate = NO_FIGURE
-    outputs: OutputCounts = inlined("outputs")
+    outputs: OutputCounts = flat_part("outputs")
     severity: dict[Label, NonNegativeInt] = {}
     pairs: list[PairResult]
 

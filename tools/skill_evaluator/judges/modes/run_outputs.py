@@ -26,9 +26,9 @@ from skill_evaluator.records.record import Record, read_record
 from skill_evaluator.runner.journal import MANIFEST, Manifest, find_run, outcomes, read_component_manifest, slug
 from skill_evaluator.text import digest, listed
 
-PINNED = Path("evals", "pinned")  # folder of the pinned outputs in a component
+PINNED_FOLDER = Path("evals", "pinned")  # relative to the folder of a component
 PINNED_VERSION = 1
-NOT_APPLICABLE = "not applicable to the model"  # skipped by plan, so no review is required
+NOT_APPLICABLE = "not applicable to the model"  # skipped on purpose, so no review is required
 
 
 class PinnedOutput(StrictModel):
@@ -228,7 +228,7 @@ def read_pinned(component: Path, skill: str) -> dict[str, PinnedOutputs]:
     """Return the pinned outputs of a component by model id. Raise JudgeError if a file is invalid or was edited."""
     root = ConfinedFolder(component, JudgeError)
     pinned: dict[str, PinnedOutputs] = {}
-    for path in sorted((component / PINNED).glob("*.json")):
+    for path in sorted((component / PINNED_FOLDER).glob("*.json")):
         outputs = read_versioned(PinnedOutputs, root.inside(path), "pinned_version", PINNED_VERSION, JudgeError)
         if outputs.skill != skill:
             raise JudgeError(f"{path} holds outputs of '{outputs.skill}', not of '{skill}'; remove it")
@@ -277,7 +277,7 @@ def pin_outputs(folder: Path, component: Component, cases: Sequence[Case]) -> Pi
             outputs_to_pin[case.id] = run.outputs[case.id]
     if not outputs_to_pin:
         raise JudgeError(f"{folder} has none of the selected cases of component '{component.name}'; pin a newer run")
-    path = component.files.folder / PINNED / f"{slug(run.model_id)}.json"
+    path = component.files.folder / PINNED_FOLDER / f"{slug(run.model_id)}.json"
     pinned = run.model_copy(update={"outputs": outputs_to_pin})
     replace_text(path, json_text(pinned.model_dump(mode="json")))
     return PinReport(**run.model_dump(exclude={"outputs"}), path=path.as_posix(), cases=list(outputs_to_pin))

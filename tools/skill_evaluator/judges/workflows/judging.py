@@ -56,11 +56,14 @@ def judge(request: JudgedRequest, watch: Watch | None = None) -> Judged | JudgeR
 
 def cascade_judges(request: JudgedRequest) -> tuple[str, ...] | None:
     """Return the ids of the cheap and the strong judge, or None if there is no cascade. Raise JudgeError if invalid."""
-    if request.cascade is None:
-        return None if request.judges else load_settings(request.config).policy.judge.cascade
-    names = tuple(name.strip() for name in request.cascade.split(","))
-    if request.judges or len(set(names)) != 2 or not all(names):
-        raise JudgeError("--cascade names two judges, the cheap one first, and replaces --judge")
+    if request.judges and request.cascade is not None:
+        raise JudgeError("--cascade cannot be combined with --judge")
+    names: tuple[str, ...] | None = None if request.judges else load_settings(request.config).policy.judge.cascade
+    if request.cascade is not None:
+        names = tuple(name.strip() for name in request.cascade.split(","))
+    if names is not None and (len(set(names)) != 2 or not all(names)):
+        option = "policy.judge.cascade in settings.yaml" if request.cascade is None else "--cascade"
+        raise JudgeError(f"{option} requires two different judge ids: CHEAP,STRONG")
     return names
 
 
@@ -153,7 +156,7 @@ def _judge_regressions(request: RegressionRequest, session: JudgeSession) -> Jud
     joint = panel.panel_regressions(judges, pair_rules, weights) if len(judged.calls) > 1 else None
     verdicts: list[Any] = [decision.verdict for decision in (joint.by_item if joint else decisions)]
     if set(left_out.values()) - {NOT_APPLICABLE}:
-        verdicts.append(None)  # a skipped case cannot ship without a review
+        verdicts.append(None)  # a skipped case requires a review before the candidate ships
     prompts = [load_prompt(name).identity for name in task.prompts]
     results = RegressionResults.view(
         judged,
@@ -220,11 +223,11 @@ def _call_judges(
     reduce: Callable[[Sequence[UnitT], JudgeCalls], JudgeT],
     decide: Callable[[Sequence[JudgeT]], list[Decision]],
 ) -> tuple[Judged, list[JudgeT], list[Decision], CascadeResult | None]:
-    """Call the judges. Return the judge run, the results of each judge, the decisions, and the result of a cascade.
+    """Call the judges. Return the judge run, each judge's results, the decisions, and the cascade (None: no cascade).
 
     `units` are the outputs, matches or pairs to judge. `reduce` computes the results of one judge, and `decide` the
-    decision on each unit. The `calls` of a cascade are those of its first judge. If that judge has not judged all
-    items, there are no results.
+    decision on each unit, with the reasons for human review. The judge run of a cascade has the calls of the first
+    judge. The second judge has results only for items in doubt. Until the first has judged all, there are no results.
     """
     if not session.cascade:
         judged = session.ask(task)
@@ -288,9 +291,9 @@ def _cascade_result(ids: Sequence[str], cheap: Sequence[Decision], strong: Seque
 def _queue(
     judged: Judged, request: JudgedRequest, items: Iterable[review.ReviewItem], decisions: Sequence[Decision]
 ) -> Judged:
-    """Queue the items with reasons for review and, with --review, a random sample. Return the judge run.
+    """Queue the items with a reason for human review and, with --review, a random sample. Return `judged`.
 
-    If the judge run is incomplete, nothing is queued. The decisions of a cascade are queued even without --review.
+    Without --review, queue items only after a cascade. If the judge run is incomplete, queue nothing.
     """
     if not judged.again and (request.review or judged.results.cascade):
         reasons = [(item, decision.reasons) for item, decision in zip(items, decisions, strict=True)]

@@ -34,9 +34,9 @@ from skill_evaluator.verdicts.decide.results import (
     MeasureResult,
     MeasureTest,
     ModelVerdict,
-    Profiles,
     RunSummary,
     SinceAccepted,
+    StabilityCounts,
     calibration_words,
     joined_falls,
     less_repeatable,
@@ -540,7 +540,7 @@ def _deciding_judge(compared: Compared, results: Results, verdict: VerdictName) 
 def _result(measure: Measure, compared: Compared, rules: VerdictRules, models: int, *, covered: bool) -> MeasureResult:
     """Build the result of a measure. `models` is the number of compared models.
 
-    If the coverage is too low (`covered` is false), the measure is *inconclusive*.
+    `covered` is false if the pair's coverage is too low; then tested measures are *inconclusive*.
     """
     effect, pair, (q, family) = measure.effect, compared.pair, compared.tests.get(measure, (None, 1))
     level, tolerance, harm = rules.level(measure), rules.tolerance(measure), rules.policy.harm
@@ -572,7 +572,7 @@ def _result(measure: Measure, compared: Compared, rules: VerdictRules, models: i
         verdict=verdict,
         harmed=harmed and judged_verdict("regressed", measure, pair, harm) == "regressed",
         missing=measure.missing,
-        profiles=Profiles(
+        stability=StabilityCounts(
             profile_before=profile_of(pair.baseline, measure.name) if is_field and pair.baseline else None,
             profile_after=profile_of(pair.candidate, measure.name) if is_field else None,
         ),

@@ -9,7 +9,7 @@ from itertools import chain, zip_longest
 from pydantic import Field
 
 from skill_evaluator.display import WHOLE, amount, count, seconds, times
-from skill_evaluator.files import FrozenModel, NestingModel, inlined
+from skill_evaluator.files import FrozenModel, NestingModel, flat_part
 from skill_evaluator.identifiers import Tier
 from skill_evaluator.library.config import VerdictName
 from skill_evaluator.records import record as records
@@ -165,7 +165,7 @@ class MeasureTest(FrozenModel):
     detectable_drop: float | None  # drop that the test detects with 80 % power
 
 
-class Profiles(FrozenModel):
+class StabilityCounts(FrozenModel):
     """The number of cases by stability of a field, in the baseline and in the candidate. None for other measures."""
 
     profile_before: dict[str, int] | None = None
@@ -182,15 +182,15 @@ class MeasureResult(NestingModel):
     baseline: float | None
     candidate: float | None
     difference: float | None  # candidate − baseline
-    test: MeasureTest = inlined("test")
+    test: MeasureTest = flat_part("test")
     verdict: VerdictName | None
     harmed: bool = False  # a field fell significantly and by more than `policy.harm`
     missing: Missing | None = None
-    profiles: Profiles = inlined("profiles")
+    stability: StabilityCounts = flat_part("stability")
 
 
 class AmountTest(FrozenModel):
-    """The test of an amount's change."""
+    """The test of the change of an amount (tokens, cost or latency)."""
 
     ci95: tuple[float, float] | None = None
     q: float | None = None
@@ -210,7 +210,7 @@ class AmountResult(NestingModel):
     baseline: float | None = None
     candidate: float | None = None
     change: float | None = None
-    test: AmountTest = inlined("test")
+    test: AmountTest = flat_part("test")
     moved: bool = False  # the change is significant and larger than the tolerance
     rose_most: str = ""  # id of the case with the largest increase
     verdict: VerdictName | None = None  # None: advisory
@@ -318,8 +318,8 @@ class RunSummary(NestingModel):
     run_id: str
     skill_version: str
     served_model: Served
-    calls: RunCalls = inlined("calls")
-    cost: RunCost = inlined("cost")
+    calls: RunCalls = flat_part("calls")
+    cost: RunCost = flat_part("cost")
     draft: bool = False
     scenario: str | None = Field(default=None, exclude_if=lambda scenario: scenario is None)
     model_id: str | None = Field(default=None, exclude_if=lambda model_id: model_id is None)

@@ -10,21 +10,22 @@ from functools import partial
 from skill_evaluator import plugins
 from skill_evaluator.errors import ComponentError
 from skill_evaluator.metrics import accuracy, agreement
+from skill_evaluator.metrics.accuracy import Metric
 from skill_evaluator.metrics.agreement import AgreementMetric
 from skill_evaluator.metrics.tree_similarity import tree_similarity
 from skill_evaluator.text import nearest
 
 _GROUP = "skill_evaluator.metrics"
 
-METRICS: Mapping[str, accuracy.Metric] = {
-    "schema_valid": accuracy.Metric(
+METRICS: Mapping[str, Metric] = {
+    "schema_valid": Metric(
         score=accuracy.schema_valid, needs_truth=False, unparseable=0.0, symmetric=False, unordered_arrays="all"
     ),
-    "exact_match": accuracy.Metric(score=accuracy.exact_match, symmetric=True, unordered_arrays="none"),
-    "field_level_f1": accuracy.Metric(score=accuracy.field_level_f1, symmetric=True, unordered_arrays="all"),
-    "jaccard": accuracy.Metric(score=accuracy.jaccard, symmetric=True, unordered_arrays="outer"),
-    "tree_similarity": accuracy.Metric(score=tree_similarity, symmetric=True, unordered_arrays="none"),
-    "checks": accuracy.Metric(score=accuracy.checks, needs_truth=False, symmetric=True, unordered_arrays="all"),
+    "exact_match": Metric(score=accuracy.exact_match, symmetric=True, unordered_arrays="none"),
+    "field_level_f1": Metric(score=accuracy.field_level_f1, symmetric=True, unordered_arrays="all"),
+    "jaccard": Metric(score=accuracy.jaccard, symmetric=True, unordered_arrays="outer"),
+    "tree_similarity": Metric(score=tree_similarity, symmetric=True, unordered_arrays="none"),
+    "checks": Metric(score=accuracy.checks, needs_truth=False, symmetric=True, unordered_arrays="all"),
 }
 
 REPRODUCIBILITY: Mapping[str, AgreementMetric] = {
@@ -42,14 +43,14 @@ REPRODUCIBILITY: Mapping[str, AgreementMetric] = {
 DEFAULT_METRICS = ("schema_valid", "exact_match", "field_level_f1", "jaccard", "tree_similarity")
 
 
-def accuracy_metrics(names: Iterable[str], where: str) -> dict[str, accuracy.Metric]:
+def accuracy_metrics(names: Iterable[str], where: str) -> dict[str, Metric]:
     """Return the metrics by name, in the order of `names`. Raise ComponentError if a name is no accuracy metric."""
-    metrics: dict[str, accuracy.Metric] = {}
+    metrics: dict[str, Metric] = {}
     for name in names:
         if name in REPRODUCIBILITY:
             raise ComponentError(f"'{name}' in {where} is a reproducibility metric; name accuracy metrics only")
         metric = METRICS.get(name)
-        if metric is None and (added := plugins.load(_GROUP, name, accuracy.Metric)):
+        if metric is None and (added := plugins.load(_GROUP, name, Metric)):
             metric = replace(added, score=partial(accuracy.checked_score, name, added.score))
         if metric is None:
             choices = METRICS.keys() | REPRODUCIBILITY.keys() | set(plugins.names(_GROUP))

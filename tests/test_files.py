@@ -143,6 +143,7 @@ def test_keys_of_a_part_stand_in_the_object_of_its_model() -> None:
     assert list(entry.model_dump()) == ["name", "usd", "tax", "size"]
     assert entry.model_dump(exclude_defaults=True) == {"name": "a", "usd": 2.0, "size": 3}
     assert Entry.model_validate(entry, from_attributes=True) == entry
+    assert Price.view(entry) == entry.price
     schema = Page.model_json_schema()["$defs"]["Entry"]
     assert (list(schema["properties"]), schema["required"]) == (["name", "usd", "tax", "size"], ["name"])
 

@@ -59,9 +59,15 @@ class FrozenModel(BaseModel):
 
     @classmethod
     def view(cls, source: object, **values: Any) -> Self:
-        """Build the model from `values`. Copy each other field from the attribute of `source` with the same name."""
-        names = (name for name in cls.model_fields if name not in values and hasattr(source, name))
-        return cls(**{name: getattr(source, name) for name in names}, **values)
+        """Build the model from `values`. Copy each other field from the attribute of `source` with the same name.
+
+        The attributes of a `NestingModel` include those of its parts.
+        """
+        parts = source._parts() if isinstance(source, NestingModel) else ()
+        sources = [source, *(getattr(source, name) for name in parts)]
+        names = [name for name in cls.model_fields if name not in values]
+        copied = {name: getattr(each, name) for each in sources for name in names if hasattr(each, name)}
+        return cls(**copied, **values)
 
 
 def flat_part(name: str) -> Any:
@@ -85,8 +91,8 @@ class NestingModel(FrozenModel, validate_by_name=True):
     @classmethod
     @cache
     def _parts(cls) -> dict[str, type[BaseModel]]:
-        parts: dict[str, Any] = {name: field.annotation for name, field in cls.model_fields.items()}
-        return {name: part for name, part in parts.items() if cls.model_fields[name].validation_alias}
+        fields: dict[str, Any] = dict(cls.model_fields)
+        return {name: one.annotation for name, one in fields.items() if str(one.validation_alias).startswith(_PART)}
 
     @model_validator(mode="before")
     @classmethod

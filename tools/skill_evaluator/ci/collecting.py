@@ -115,9 +115,7 @@ def collect(request: CollectRequest) -> tuple[ci.Outcome, list[SkillEvaluatorErr
         outcomes.append(outcome.model_copy(update=update))
     result = ci.Outcome.view(
         plan,
-        head=plan.event.head,
         runs=outcomes,
-        faults=plan.decisions.faults,
         verdicts=[] if is_drift else verdicts,
         drift=verdicts if is_drift else [],
     )
@@ -270,7 +268,6 @@ def _score_run(
         status="complete" if record.complete else "incomplete",
         reason="; ".join(reasons),
         counts=ci.CallCounts.view(record, failed=failed),
-        cost_usd=record.cost.cost_usd,
         hit_rate=record.cost.tokens.hit_rate,
         figures=ci.Figures(
             skill_version=record.skill_version,

@@ -425,4 +425,4 @@ def read_outcome(collected: Path, plan: Path | None = None) -> Outcome:
         RunOutcome(skill=skill, model_id=model, status="missing", reason=reason, counts=CallCounts(planned=sum(calls)))
         for (skill, model), calls in calls_by_run.items()
     ]
-    return Outcome.view(made, head=made.event.head, runs=runs, faults=made.decisions.faults)
+    return Outcome.view(made, runs=runs)

@@ -19,7 +19,7 @@ from skill_evaluator.judges.calibration.results import read_calibration
 from skill_evaluator.judges.judge_run import JudgeCalls, Judged, JudgeRunSize, JudgeSession, JudgeTask
 from skill_evaluator.judges.modes import pairwise, panel, regression, scoring
 from skill_evaluator.judges.modes.regression import RegressionItem, RegressionResults
-from skill_evaluator.judges.modes.results import PEOPLE, CascadeResult, CascadeStage, Decision
+from skill_evaluator.judges.modes.results import PEOPLE, CascadeResult, CascadeStage, Decision, ModeResults
 from skill_evaluator.judges.modes.run_outputs import NOT_APPLICABLE, PinnedOutputs, read_outputs, read_pairs
 from skill_evaluator.judges.modes.ship_rules import ShipRules, blocking_sentence, dimensions_of
 from skill_evaluator.judges.prompting.criteria import NamedRubric, choose_criteria, family_warnings, mitigations_of
@@ -98,7 +98,7 @@ def _judge_outputs(request: ScoreRequest, session: JudgeSession) -> Judged | Jud
     judge_run.write_results(judged.folder, task, results)
     judge_run.write_lines(judged.folder / scoring.SCORES, (line for one in judges for line in scoring.scores_of(one)))
     items = (review.scored_item(output, criteria, results.judging.id) for output in outputs)
-    return _queue(replace(judged, results=results), request, items, decisions)
+    return _with_results(judged, results, request, items, decisions)
 
 
 def _judge_matches(request: PairwiseRequest, session: JudgeSession) -> Judged | JudgeRunSize:
@@ -134,7 +134,7 @@ def _judge_matches(request: PairwiseRequest, session: JudgeSession) -> Judged | 
         judged.folder / pairwise.VERDICTS, (line for one in judges for line in pairwise.verdicts_of(one))
     )
     items = (review.paired_item(match, criteria, results.judging.id) for match in matches)
-    return _queue(replace(judged, results=results), request, items, decisions)
+    return _with_results(judged, results, request, items, decisions)
 
 
 def _judge_regressions(request: RegressionRequest, session: JudgeSession) -> Judged | JudgeRunSize:
@@ -173,7 +173,7 @@ def _judge_regressions(request: RegressionRequest, session: JudgeSession) -> Jud
     )
     judge_run.write_results(judged.folder, task, results)
     items = (review.regression_item(pair, pair_rules[pair.id], results.judging.id) for pair in pairs)
-    return _queue(replace(judged, results=results), request, items, decisions)
+    return _with_results(judged, results, request, items, decisions)
 
 
 def _ship_rules(request: RegressionRequest, policy: Policy, runs: Mapping[str, PinnedOutputs]) -> ShipRules:
@@ -288,20 +288,25 @@ def _cascade_result(ids: Sequence[str], cheap: Sequence[Decision], strong: Seque
     return CascadeResult(stages=stages, people=deciders.count(PEOPLE), decisions=decisions)
 
 
-def _queue(
-    judged: Judged, request: JudgedRequest, items: Iterable[review.ReviewItem], decisions: Sequence[Decision]
+def _with_results(
+    judged: Judged,
+    results: ModeResults,
+    request: JudgedRequest,
+    items: Iterable[review.ReviewItem],
+    decisions: Sequence[Decision],
 ) -> Judged:
-    """Queue the items with a reason for human review and, with --review, a random sample. Return `judged`.
+    """Return the judge run with its results. Queue the items with a reason for human review.
 
-    Without --review, queue items only after a cascade. If the judge run is incomplete, queue nothing.
+    With --review, also queue a random sample. Without it, queue items only after a cascade. If the judge run is
+    incomplete, queue nothing.
     """
-    if not judged.again and (request.review or judged.results.cascade):
+    if not judged.again and (request.review or results.cascade):
         reasons = [(item, decision.reasons) for item, decision in zip(items, decisions, strict=True)]
         queued = review.select_for_review(reasons, request.review_sample if request.review else 0, request.seed)
         if queued or request.review:
             queue = review.queue_in(request.config)
             print(f"{counted(len(queue.add(queued)), 'item')} queued for review in {queue.folder}", file=sys.stderr)
-    return judged
+    return replace(judged, results=results)
 
 
 def _load_criteria(
